@@ -28,7 +28,6 @@ from .commands.test_train import training
 from .commands.workshop import ONE_CHECKPOINT, Workshop, losses, state, translations
 from .decoding.test_parity import LENGTHS, PREFIXES, SequenceGenerator, assert_the_same, search
 from .fairseq_patches import test_fused_adam as of_adam
-from .layers.test_incremental import run
 from .models.test_precision import half_precision, tolerance
 from .models.test_search import Hypotheses, talkative
 from .nn import test_dropout as of_dropout
@@ -42,6 +41,7 @@ from .toy import (
     each_encoding,
     each_kind,
     sources,
+    step_by_step,
     targets,
     without_weights,
 )
@@ -100,7 +100,7 @@ def test_logits_and_gradients_are_those_of_the_cpu(encoding: str, sharing: str |
     near(passed(there, *batch()), passed(model, *batch()), EXACT)
     source, previous = batch()[0].to(DEVICE), torch.randint(4, 44, (5, 6)).to(DEVICE)
     with torch.no_grad():
-        close(run(there.eval(), source, previous), there(source, None, previous)[0])
+        close(step_by_step(there.eval(), source, previous), there(source, None, previous)[0])
 
 
 @half_precision
@@ -115,7 +115,9 @@ def test_half_precision_is_close(encoding: str, sharing: str | None, dtype: torc
     torch.testing.assert_close(found["logits"], expected, rtol=0, atol=limit)
     assert all(value.isfinite().all() for value in found.values())
     with torch.no_grad():  # the shortest target has two tokens
-        steps = run(half.eval(), *(tokens.to(DEVICE) for tokens in (batch()[0], batch()[1][:, :2])))
+        steps = step_by_step(
+            half.eval(), *(tokens.to(DEVICE) for tokens in (batch()[0], batch()[1][:, :2]))
+        )
     assert steps.dtype == dtype
     torch.testing.assert_close(steps.double().cpu(), expected[:, :2], rtol=0, atol=limit)
 

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-import diet_mt
-
 from .commands.runner import PLUGIN, ROOT, Runner, run_python
 
 HEAVY = ("torch", "fairseq")
@@ -80,9 +78,3 @@ def test_without_fairseq_a_line_says_what_is_missing(tmp_path: Path) -> None:
     )
     printed = run_python(code, cwd=tmp_path, PYTHONPATH=ROOT)
     assert printed.startswith("fairseq diet_mt is a plugin of fairseq, which is not installed here")
-
-
-def test_no_other_name_is_made_up() -> None:
-    assert diet_mt.models.__name__ == "diet_mt.models"
-    with pytest.raises(AttributeError, match="no attribute 'model'"):
-        _ = diet_mt.model

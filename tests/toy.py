@@ -323,3 +323,33 @@ def close(found: Tensor, expected: Tensor) -> None:
     """Fails unless both have one shape and, up to rounding in float64, one content."""
     assert found.shape == expected.shape
     torch.testing.assert_close(found, expected, rtol=0, atol=ROUNDING)
+
+
+def step_by_step(model: DietTransformerModel, source: Tensor, previous: Tensor) -> Tensor:
+    """Logits of decoding with a cache: (B, T, V)."""
+    encoder_out, state = model.encoder(source, None), dict[str, Any]()
+    steps = [
+        model.decoder(previous[:, : t + 1], encoder_out, incremental_state=state)[0]
+        for t in range(previous.size(1))
+    ]
+    return torch.cat(steps, dim=1)
+
+
+def gradients(model: nn.Module, *given: Any, **named: Any) -> dict[str, Tensor]:
+    """Of one step, by parameter; the loss tells all outputs apart."""
+    model.zero_grad()
+    model(*given, **named)[0].sin().sum().backward()
+    return {
+        name.removeprefix("module."): parameter.grad.clone()
+        for name, parameter in model.named_parameters()
+        if parameter.grad is not None
+    }
+
+
+def assert_finite_gradients(model: nn.Module, *moved: str) -> None:
+    """All that there are; those of the parameters ``moved`` are there and not 0."""
+    grads = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+    for name, gradient in grads.items():
+        assert torch.isfinite(gradient).all(), name
+    for name in moved:
+        assert grads[name].any(), name

@@ -19,7 +19,7 @@ from diet_mt.report.curves import read_training
 from diet_mt.system.errors import UserError
 from diet_mt.system.files import sha256
 
-from ..processes import called
+from ..processes import called, changed
 from .encoders import GLUE, HEAD, PAIRS, RECIPE, RESET, SIZE, Encoders
 from .workshop import USER_DIR, losses, measured_loss, same, state, valid_losses
 
@@ -30,11 +30,6 @@ TINY = """
     --max-source-positions 64 --sequences-per-update 32 --max-tokens-per-device 768 --lr 0.003
     --save-interval-updates 8 --validate-interval-updates 8 --log-interval 8
 """.split()  # noqa: SIM905
-
-
-def changed(folder: Path) -> dict[Path, int]:
-    """When each file was written."""
-    return {path: path.stat().st_mtime_ns for path in folder.iterdir()}
 
 
 def best_of(folder: Path, metric: str) -> dict[str, Any]:

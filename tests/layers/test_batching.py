@@ -19,6 +19,7 @@ from ..toy import (
     PRE_NORM,
     SOURCE_LENGTHS,
     UNLIMITED,
+    assert_finite_gradients,
     build,
     close,
     collate,
@@ -79,9 +80,7 @@ def test_a_row_of_padding_alone_harms_no_other(encoding: str, sharing: str | Non
     for values in (after, more["attn"][0], *more["inner_states"]):
         assert torch.isfinite(values).all()
     after.square().sum().backward()
-    for name, parameter in model.named_parameters():
-        if parameter.grad is not None:
-            assert torch.isfinite(parameter.grad).all(), name
+    assert_finite_gradients(model)
 
 
 @each_encoding

@@ -33,6 +33,7 @@ from ..toy import (
     each_encoding,
     each_kind,
     sources,
+    step_by_step,
     targets,
 )
 
@@ -303,17 +304,6 @@ def test_a_long_generation_equals_the_full_pass_with_one_call_per_block(
     assert limited <= {encoding not in UNLIMITED}, "only tables end"
 
 
-def run(model: DietTransformerModel, source: Tensor, previous: Tensor, state: Any = None) -> Tensor:
-    """Logits of step-by-step decoding: (B, T, V)."""
-    state = {} if state is None else state
-    encoder_out = model.encoder(source, None)
-    steps = [
-        model.decoder(previous[:, : t + 1], encoder_out, incremental_state=state)[0]
-        for t in range(previous.size(1))
-    ]
-    return torch.cat(steps, dim=1)
-
-
 def updated(model: DietTransformerModel) -> None:
     """An update through ``.data``, as fairseq's Adam does it, which torch does not count as one."""
     for parameter in model.parameters():
@@ -334,13 +324,13 @@ def test_nothing_of_a_run_is_left_for_the_next(encoding: str, change: str) -> No
     """After a run that did not end and a change: the results of a fresh model."""
     model = build(encoding).eval()
     short, previous = collate(sources((4, 3)), "left"), torch.randint(4, 44, (2, 8))
-    before = run(model, short, previous[:, :3])
+    before = step_by_step(model, short, previous[:, :3])
     CHANGES[change](model)
     source = collate(sources((9, 4)), "left") if change == "longer sentences" else short
-    after = run(model, source, previous)
+    after = step_by_step(model, source, previous)
     fresh = build(encoding, seed=2).eval().to(next(model.parameters()).dtype)
     fresh.load_state_dict(model.state_dict())
-    assert torch.equal(after, run(fresh, source, previous))
+    assert torch.equal(after, step_by_step(fresh, source, previous))
     if change != "longer sentences":
         assert not torch.equal(after[:, :3].double(), before.double())
 
@@ -351,7 +341,7 @@ def test_two_runs_at_a_time_do_not_disturb_each_other(encoding: str) -> None:
     model = build(encoding, max_source_positions=20).eval()
     batches = [collate(sources((4, 3)), "left"), collate(sources((9, 5), seed=7), "left")]
     words = [torch.randint(4, 44, (2, 8)) for _ in batches]
-    alone = [run(model, source, previous) for source, previous in zip(batches, words, strict=True)]
+    alone = [step_by_step(model, *given) for given in zip(batches, words, strict=True)]
     encoded = [model.encoder(source, None) for source in batches]
     states: list[dict[str, Any]] = [{}, {}]
     for t in range(10):
@@ -384,14 +374,14 @@ def test_a_model_that_has_run_moves_whole(
     """``meta``, which every machine has, knows places and shapes but no values."""
     model = build(encoding).eval()
     source, previous = collate(sources((4, 4)), "left"), torch.randint(4, 44, (2, 4))
-    before = run(model, source, previous)
+    before = step_by_step(model, source, previous)
     model.to(device)
     if device == "meta":
         # Whether there is padding, and whether the rows are beams: no to both.
         truth = Tensor.__bool__
         monkeypatch.setattr(Tensor, "__bool__", lambda t: False if t.is_meta else truth(t))
     with OneDevice():
-        after = run(model, source.to(device), previous.to(device))
+        after = step_by_step(model, source.to(device), previous.to(device))
     assert after.device.type == device
     assert after.shape == before.shape
     if device != "meta":

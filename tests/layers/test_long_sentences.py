@@ -5,8 +5,6 @@ Lengths are small here and the limit is lowered; ``diet-mt bench memory`` measur
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
 from torch import Tensor
@@ -19,6 +17,7 @@ from diet_mt.positions.factors import FactorTerms
 
 from ..toy import (
     KINDS,
+    assert_finite_gradients,
     attention_calls,
     attention_positions,
     build,
@@ -26,6 +25,7 @@ from ..toy import (
     collate,
     sharing_modes,
     sources,
+    step_by_step,
     targets,
 )
 
@@ -99,9 +99,7 @@ def test_a_row_of_padding_alone_harms_no_other(
     others = [0, 1, 2, 4]
     close(after[others], before[others])
     after.square().sum().backward()
-    for name, parameter in model.named_parameters():
-        assert parameter.grad is not None
-        assert torch.isfinite(parameter.grad).all(), name
+    assert_finite_gradients(model)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=["fp16", "bf16"])
@@ -138,11 +136,7 @@ def test_decoding_adds_the_product(encoding: str, monkeypatch: pytest.MonkeyPatc
     source, previous = collate(sources()), torch.randint(4, 44, (5, 6))
     expected, _ = model(source, None, previous)
     monkeypatch.setattr(factors, "APPEND_FROM", 1)
-    encoded = model.encoder(source, None)
-    state: dict[str, dict[str, Any]] = {}
-    for step in range(6):
-        found, _ = model.decoder(previous[:, : step + 1], encoded, incremental_state=state)
-        close(found[:, 0], expected[:, step])
+    close(step_by_step(model, source, previous), expected)
 
 
 def test_decoding_has_the_table() -> None:

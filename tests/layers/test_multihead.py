@@ -20,6 +20,7 @@ from ..toy import (
     build,
     close,
     collate,
+    gradients,
     position_parameters,
     sources,
     targets,
@@ -163,28 +164,19 @@ def test_a_layer_alone_computes_what_the_encoder_computes() -> None:
 FLAGS = ("checkpoint_activations", "offload_activations")
 
 
-def gradients(built: DietTransformerModel) -> dict[str, Tensor]:
-    """Of one step, by parameter; the loss tells all outputs apart."""
-    built.zero_grad()
-    logits, _ = built(collate(sources(), "left"), None, collate(targets()))
-    logits.sin().sum().backward()
-    grads = {name: parameter.grad for name, parameter in built.named_parameters()}
-    assert all(grad is not None for grad in grads.values())
-    return {name: grad.clone() for name, grad in grads.items() if grad is not None}
-
-
 @pytest.mark.parametrize("encoding", KINDS_OF_ENCODING)
 def test_gradients_are_those_without_checkpointing(encoding: str) -> None:
     """torch computes a layer again in the backward pass, from the same call object: its tensors are
     differentiated through as well.
     """
-    expected = gradients(build(encoding))
+    batch = collate(sources(), "left"), None, collate(targets())
+    expected = gradients(build(encoding), *batch)
     for flag in FLAGS:
         wrapped = build(encoding, **{flag: True})
         tables = position_parameters(wrapped)
         for _ in range(2):  # a graph that is kept by mistake fails the second time
             with times_computed(wrapped) as times:
-                grads = gradients(wrapped)
+                grads = gradients(wrapped, *batch)
             assert set(times.values()) == {2}, "in the forward pass, and again in the backward pass"
             for name, gradient in expected.items():
                 close(grads[name], gradient)

@@ -10,7 +10,17 @@ from diet_mt.models.diet_roberta import DietRobertaModel
 from diet_mt.nn import attention
 from diet_mt.system.errors import UserError
 
-from ..toy import KINDS_OF_ENCODING, PAD, PRE_NORM, close, position_parameters, real, times_computed
+from ..toy import (
+    KINDS_OF_ENCODING,
+    PAD,
+    PRE_NORM,
+    assert_finite_gradients,
+    close,
+    gradients,
+    position_parameters,
+    real,
+    times_computed,
+)
 from ..toy_sentences import (
     MIXED,
     SEGMENTS,
@@ -105,11 +115,9 @@ def test_a_row_of_padding_alone_harms_no_other(
     given["src_tokens"][3] = PAD
     after = features(model, given)
     close(after[[0, 1, 2, 4]], before[[0, 1, 2, 4]])
+    assert torch.isfinite(after).all()
     after.square().sum().backward()
-    for name, parameter in model.named_parameters():
-        assert torch.isfinite(after).all()
-        if parameter.grad is not None:
-            assert torch.isfinite(parameter.grad).all(), name
+    assert_finite_gradients(model)
 
 
 @each_kind
@@ -156,21 +164,11 @@ def test_wrong_segments_are_refused(segments: str) -> None:
         model(**{**given, "segment_ids": given["segment_ids"][:, 1:]})
 
 
-def gradients(model: nn.Module) -> dict[str, Tensor]:
-    model.zero_grad()
-    model(**batch("left"))[0].sin().sum().backward()
-    return {
-        name: parameter.grad.clone()
-        for name, parameter in model.named_parameters()
-        if parameter.grad is not None
-    }
-
-
 @each_sentence_encoder
 def test_gradients_reach_every_table(encoding: str, sharing: str | None, segments: str) -> None:
     """From the initial values, and from every entry of a table of segments."""
     model = build(encoding, sharing, segments, tables=None)
-    found = gradients(model)
+    found = gradients(model, **batch("left"))
     assert found.keys() == dict(model.named_parameters()).keys()
     for name in position_parameters(model):
         assert found[name].any(), name
@@ -182,11 +180,11 @@ def test_gradients_reach_every_table(encoding: str, sharing: str | None, segment
     ("encoding", "segments"), [("diet-rel", "per-head"), ("diet-abs", "input"), ("shaw", "none")]
 )
 def test_activation_checkpointing_gives_the_same_gradients(encoding: str, segments: str) -> None:
-    expected = gradients(build(encoding, None, segments))
+    expected = gradients(build(encoding, None, segments), **batch("left"))
     wrapped = build(encoding, None, segments, checkpoint_activations=True)
     for _ in range(2):  # a graph that is kept by mistake fails the second time
         with times_computed(wrapped) as times:
-            found = gradients(wrapped)
+            found = gradients(wrapped, **batch("left"))
         assert set(times.values()) == {2}, "in the forward pass, and again in the backward pass"
         assert found.keys() == expected.keys()
         for name, gradient in expected.items():
@@ -231,10 +229,7 @@ def test_a_half_precision_model_is_close(
     assert found.dtype == dtype
     torch.testing.assert_close(found.double(), expected, rtol=0, atol=limit)
     found.float().sin().sum().backward()
-    for name, parameter in (position_parameters(model) | segment_parameters(model)).items():
-        assert parameter.grad is not None
-        assert torch.isfinite(parameter.grad).all(), name
-        assert parameter.grad.any(), name
+    assert_finite_gradients(model, *position_parameters(model), *segment_parameters(model))
 
 
 @pytest.mark.parametrize("segments", ["input", "per-head"])
@@ -251,9 +246,7 @@ def test_autocast_leaves_what_segments_say_in_float32(segments: str) -> None:
             assert {factor.dtype for pair in pairs for factor in pair} == {torch.float32}
         loss = features(model, batch()).float().sin().sum()
     loss.backward()
-    for name, parameter in segment_parameters(model).items():
-        assert parameter.grad is not None, name
-        assert parameter.grad.any(), name
+    assert_finite_gradients(model, *segment_parameters(model))
 
 
 def baseline(model: DietRobertaModel, other: DietRobertaModel) -> None:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
 from torch import Tensor
 
 from ..positions.cases import CASES, no_input
 from ..toy import (
+    assert_finite_gradients,
     build,
     collate,
     each_encoding,
     each_kind,
     position_parameters,
     sources,
+    step_by_step,
     targets,
 )
 
@@ -53,12 +53,9 @@ def test_a_half_precision_model_is_close(
         torch.testing.assert_close(actual.double(), expected, rtol=0, atol=limit)
         assert torch.isfinite(extra["attn"][0]).all()
         # The rest of the shape is in test_incremental.py; this is the precision of caches.
-        encoder_out = model.encoder(batch()[0], None)
-        state: dict[str, Any] = {}
-        for t in range(2):  # the shortest target has two tokens
-            step, _ = model.decoder(batch()[2][:, : t + 1], encoder_out, incremental_state=state)
-            assert step.dtype == dtype
-            torch.testing.assert_close(step[:, 0].double(), expected[:, t], rtol=0, atol=limit)
+        steps = step_by_step(model, batch()[0], batch()[2][:, :2])  # the shortest target has two
+        assert steps.dtype == dtype
+        torch.testing.assert_close(steps.double(), expected[:, :2], rtol=0, atol=limit)
 
 
 @half_precision
@@ -70,12 +67,8 @@ def test_gradients_of_a_half_precision_model_are_finite_and_there(
     source, _, previous = batch()
     source[3] = 1  # a row of padding alone
     model(source, None, previous)[0].float().sin().sum().backward()
-    for name, parameter in model.named_parameters():
-        assert parameter.grad is not None, name
-        assert torch.isfinite(parameter.grad).all(), name
-    for name, parameter in position_parameters(model).items():
-        assert parameter.grad is not None
-        assert parameter.grad.any(), name
+    assert all(parameter.grad is not None for parameter in model.parameters())
+    assert_finite_gradients(model, *position_parameters(model))
 
 
 @each_kind
@@ -89,10 +82,7 @@ def test_autocast_is_close(encoding: str, sharing: str | None) -> None:
     limit = tolerance(torch.bfloat16, expected)
     torch.testing.assert_close(actual.float(), expected, rtol=0, atol=limit)
     loss.backward()
-    for name, parameter in position_parameters(model).items():
-        assert parameter.grad is not None
-        assert torch.isfinite(parameter.grad).all(), name
-        assert parameter.grad.any(), name
+    assert_finite_gradients(model, *position_parameters(model))
 
 
 AT_THE_INPUT = sorted(name for name, case in CASES.items() if case.input_row is not no_input)

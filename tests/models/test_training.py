@@ -28,6 +28,7 @@ from ..toy import (
     collate,
     each_encoding,
     each_kind,
+    gradients,
     position_parameters,
     sources,
     targets,
@@ -35,17 +36,6 @@ from ..toy import (
 from .test_precision import batch
 
 ROUNDING = 1e-10  # float64; the same sums, sometimes in another order
-
-
-def gradients(model: nn.Module) -> dict[str, Tensor]:
-    """Of one step, by parameter; the loss tells all outputs apart."""
-    model.zero_grad()
-    model(*batch())[0].sin().sum().backward()
-    return {
-        name: parameter.grad.clone()
-        for name, parameter in model.named_parameters()
-        if parameter.grad is not None
-    }
 
 
 def assert_same_gradients(actual: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
@@ -281,27 +271,11 @@ def test_gradients_of_checkpointed_layers_which_run_twice() -> None:
 
 
 def assert_one_process_changes_nothing(encoding: str, sharing: str | None, **options: bool) -> None:
-    expected = gradients(build(encoding, sharing))
+    expected = gradients(build(encoding, sharing), *batch())
     wrapped = DistributedDataParallel(build(encoding, sharing, **options))
     for _ in range(2):  # an unused parameter is noticed in the step after
-        actual = gradients(wrapped)
-        assert_same_gradients(
-            {name.removeprefix("module."): value for name, value in actual.items()}, expected
-        )
+        assert_same_gradients(gradients(wrapped, *batch()), expected)
         torch.optim.SGD(wrapped.parameters(), lr=0.0).step()
-
-
-def of_masked_words(model: nn.Module) -> dict[str, Tensor]:
-    """Gradients of one step of masked_lm."""
-    model.zero_grad()
-    given = toy_sentences.batch("left")
-    masked = given["src_tokens"].gt(20)
-    model(**given, masked_tokens=masked)[0].sin().sum().backward()
-    return {
-        name.removeprefix("module."): parameter.grad.clone()
-        for name, parameter in model.named_parameters()
-        if parameter.grad is not None
-    }
 
 
 @pytest.mark.usefixtures("_one_process")
@@ -309,11 +283,13 @@ def of_masked_words(model: nn.Module) -> dict[str, Tensor]:
 def test_gradients_of_an_encoder_equal_those_of_one_plain_process(
     encoding: str, sharing: str | None, segments: str
 ) -> None:
-    case = encoding, sharing, segments
-    expected = of_masked_words(toy_sentences.build(*case))
+    """In a step of masked_lm."""
+    case, given = (encoding, sharing, segments), toy_sentences.batch("left")
+    given["masked_tokens"] = given["src_tokens"].gt(20)
+    expected = gradients(toy_sentences.build(*case), **given)
     wrapped = DistributedDataParallel(
         toy_sentences.build(*case, checkpoint_activations=segments == "input")
     )
     for _ in range(2):  # an unused parameter is noticed in the step after
-        assert_same_gradients(of_masked_words(wrapped), expected)
+        assert_same_gradients(gradients(wrapped, **given), expected)
         torch.optim.SGD(wrapped.parameters(), lr=0.0).step()

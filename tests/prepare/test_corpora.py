@@ -129,26 +129,6 @@ def test_a_start_that_failed_can_be_repeated_with_other_settings(
     assert (tmp_path / "out" / "raw" / "train.en").read_bytes() == made
 
 
-def test_files_from_the_web(original: Path, tmp_path: Path) -> None:
-    """The first of them breaks off, and is continued."""
-    content = {path.name: path.read_bytes() for path in original.glob("*.gz")}
-    out, changed = tmp_path / "out", tmp_path / "manifest"
-    with serving(content) as server:
-        text = (original / "manifest").read_text()
-        changed.write_text(text.replace("http://127.0.0.1:9", server.url))
-        web = ("--manifest", changed, "--tries", 1)
-        server.cut = 500
-        assert "train.en.gz: " in only_error(prepare(*_words(original, out, *web)))
-        assert not (out / "raw").exists()
-        server.cut = None
-        _until_tok(original, out, *web)
-        assert server.requests == ["", "bytes=500-", *[""] * 5]
-    for split in SIZES:
-        made = (original / "made" / f"{split}.de").read_bytes()
-        assert (out / "raw" / f"{split}.de").read_bytes() == made
-    assert not (out / "fetched").exists()
-
-
 def test_a_wrong_text_is_named(original: Path, tmp_path: Path) -> None:
     """Even where the manifest lists it."""
     changed, text = shutil.copytree(original, tmp_path / "changed"), b"Eins.\n" * 20

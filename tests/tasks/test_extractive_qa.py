@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import shutil
@@ -17,7 +16,6 @@ from fairseq.logging import metrics
 from torch import Tensor
 
 from diet_mt.bert.qa import prepare
-from diet_mt.bert.squad import read_squad
 from diet_mt.bert.windows import BEGIN, END, WindowSizes
 from diet_mt.criterions.extractive_qa import ExtractiveQACriterion, answerable
 from diet_mt.models.diet_roberta import DietRobertaModel
@@ -229,16 +227,6 @@ def test_the_model_gets_a_head(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("fairseq.models.build_model", lambda *given: torch.nn.Linear(1, 1))
     with pytest.raises(UserError, match="choose an architecture of diet_roberta"):
         task.build_model(Namespace())
-
-
-def test_the_questions_are_those_of_the_file(folder: Path) -> None:
-    task = make_task(folder)
-    task.load_dataset("valid")
-    assert task.sets["valid"].questions == read_squad(folder / "valid.json")
-    assert dataclasses.asdict(task.sets["valid"].about)["max_tokens"] == SIZES.max_tokens
-
-
-# The criterion
 
 
 @pytest.fixture(scope="module")
