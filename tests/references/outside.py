@@ -6,7 +6,10 @@ fairseq, it is not installed and these tests are skipped; anywhere else its abse
 
 from __future__ import annotations
 
+import os
 import sys
+from importlib import import_module
+from typing import Any
 
 import pytest
 import torch
@@ -18,9 +21,24 @@ from diet_mt.positions import DECODER, AttentionPositions
 if sys.version_info < (3, 11):
     pytest.importorskip("transformers", reason="on Python 3.10 transformers is not installed")
 
-import transformers
+os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 
-transformers.logging.set_verbosity_error()
+
+class Lazy:
+    """A module that is imported by the first test that uses it: these take seconds."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self._name), name)
+
+
+transformers = Lazy("transformers")
+
+
+def modeling(name: str) -> Lazy:
+    return Lazy(f"transformers.models.{name}.modeling_{name}")
 
 
 def like_theirs(

@@ -19,11 +19,9 @@ from diet_mt.positions import DECODER, ENCODER, AttentionShape
 from diet_mt.positions.decay import AlibiBias, slopes
 from diet_mt.positions.t5 import T5Bias, buckets_of
 
-from .outside import causal_mask, like_theirs, transformers
+from .outside import causal_mask, like_theirs, modeling, transformers
 
-bloom = transformers.models.bloom.modeling_bloom
-mpt = transformers.models.mpt.modeling_mpt
-T5Attention = transformers.models.t5.modeling_t5.T5Attention
+bloom, mpt, t5 = modeling("bloom"), modeling("mpt"), modeling("t5")
 
 Rows = Callable[[int, int], Tensor]
 
@@ -90,7 +88,7 @@ def pair(buckets: int, far: int, kind: str) -> tuple[T5Bias, torch.nn.Module]:
         is_decoder=kind == DECODER,
         attn_implementation="eager",
     )
-    theirs = T5Attention(config, has_relative_attention_bias=True, layer_idx=0).eval()
+    theirs = t5.T5Attention(config, has_relative_attention_bias=True, layer_idx=0).eval()
     ours = T5Bias(AttentionShape(1, H, D, T, T, kind), "none", buckets, far)
     with torch.no_grad():
         torch.nn.init.normal_(theirs.relative_attention_bias.weight)
@@ -105,7 +103,7 @@ def pair(buckets: int, far: int, kind: str) -> tuple[T5Bias, torch.nn.Module]:
 def test_the_same_table_makes_the_same_bias(buckets: int, far: int, kind: str) -> None:
     distance = torch.arange(-300, 301)
     causal = kind == DECODER
-    numbers = T5Attention._relative_position_bucket(
+    numbers = t5.T5Attention._relative_position_bucket(
         distance, bidirectional=not causal, num_buckets=buckets, max_distance=far
     )
     assert torch.equal(buckets_of(distance, buckets, far, causal=causal), numbers)

@@ -17,10 +17,9 @@ from diet_mt.positions import AttentionShape
 from diet_mt.positions.deberta import DebertaPositions
 from diet_mt.positions.shaw import ShawPositions
 
-from .outside import like_theirs, transformers
+from .outside import like_theirs, modeling, transformers
 
-deberta = transformers.models.deberta.modeling_deberta
-wav2vec2 = transformers.models.wav2vec2_bert.modeling_wav2vec2_bert
+deberta, wav2vec2 = modeling("deberta"), modeling("wav2vec2_bert")
 
 B, H, D = 2, 3, 4
 E = H * D

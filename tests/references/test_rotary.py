@@ -14,10 +14,9 @@ from torch import Tensor
 from diet_mt.positions import DECODER, AttentionShape
 from diet_mt.positions.rotary import Rotary, RotaryPositions, RotaryTerms, rotate
 
-from .outside import causal_mask, like_theirs, transformers
+from .outside import Lazy, causal_mask, like_theirs, modeling, transformers
 
-gptj = transformers.models.gptj.modeling_gptj
-INITIAL = transformers.modeling_rope_utils.ROPE_INIT_FUNCTIONS
+gptj, rope = modeling("gptj"), Lazy("transformers.modeling_rope_utils")
 
 B, H, T, D = 2, 3, 50, 8
 E = H * D
@@ -95,7 +94,7 @@ def scaled(kind: str, size: int, length: int, factor: float) -> tuple[Tensor, fl
     )
     # For "dynamic": as if the sentence were ``factor`` times as long as those of training.
     given = {"seq_len": int(length * factor)} if kind == "dynamic" else {}
-    frequencies, longer = INITIAL[kind](config, torch.device("cpu"), **given)
+    frequencies, longer = rope.ROPE_INIT_FUNCTIONS[kind](config, torch.device("cpu"), **given)
     return frequencies, longer
 
 
