@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from diet_mt.layers import run as runs
 from diet_mt.layers.multihead import AttentionCall
 from diet_mt.models.diet_transformer import DietTransformerModel
 from diet_mt.models.roberta_options import plain_options, sentence_config
@@ -87,7 +88,11 @@ def test_positions_between_are_as_if_closed(encoding: str, sharing: str | None, 
 @pytest.mark.usefixtures("either_memory")
 @torch.no_grad()
 @each_randomized
-def test_step_by_step_equals_all_at_once(encoding: str, sharing: str | None) -> None:
+def test_step_by_step_equals_all_at_once(
+    encoding: str, sharing: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And from one block of positions to the next."""
+    monkeypatch.setattr(runs, "BLOCK", 4)
     decoding = Decoding(randomized(encoding, sharing), collate(sources((7, 4, 1)), "left"))
     decoding.reorder(torch.arange(3).repeat_interleave(4))
     decoding.step()

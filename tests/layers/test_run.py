@@ -1,8 +1,7 @@
-"""The parts of a decoding run: blocks of positions, fused projections, caches."""
+"""The parts of a decoding run: fused projections, the tree of prefixes, caches."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -12,106 +11,14 @@ from torch import Tensor, nn
 from diet_mt.layers.cache import KernelCache
 from diet_mt.layers.decoder import DietDecoder
 from diet_mt.layers.prefix_cache import ROOM, WIDTH, ByNode, PrefixCache
-from diet_mt.layers.run import BLOCK, Block, DecodingRun, Projection, is_product
+from diet_mt.layers.run import DecodingRun, Projection, is_product
 from diet_mt.models.diet_transformer import DietTransformerModel
 from diet_mt.nn.batch import regroup
-from diet_mt.positions import (
-    AttentionPositions,
-    AttentionShape,
-    PositionRange,
-    PositionTerms,
-    TokenPositions,
-)
-from diet_mt.positions.position_ids import RandomizedPositions
 from diet_mt.positions.shaw import ShawTerms
-from diet_mt.system.errors import UserError
 
 from ..toy import build, close, collate, sources
 
-L, H, S, R, D = 2, 3, 7, 4, 2
-
-
-@dataclass(frozen=True)
-class Part(PositionTerms):
-    """A part with a tensor of its own."""
-
-    of_query: Tensor | None = None
-
-    def step(self, row: int, keys: int) -> Part:
-        assert self.of_query is not None
-        assert self.bias is not None
-        own = self.of_query[row : row + 1]
-        return replace(self, bias=self.bias[:, row : row + 1, :keys], of_query=own)
-
-
-class Counted(AttentionPositions):
-    """Records its calls: the bias at (i, j) is 1000 i + j, and layer l adds 100000 l."""
-
-    def __init__(self, longest: int, limited: bool, *, shared: bool = False) -> None:
-        super().__init__(AttentionShape(L, H, 4, longest, longest))
-        self.limited = limited  # type: ignore[misc]
-        self.one = shared
-        self.calls: list[tuple[PositionRange, PositionRange]] = []
-
-    def terms(self, queries: PositionRange, keys: PositionRange) -> list[PositionTerms]:
-        self.calls.append((queries, keys))
-        column = torch.tensor(list(queries))[:, None]
-        bias = (1000 * column + torch.tensor(list(keys)))[None]
-        return [
-            Part(bias + 100000 * layer, column.expand(-1, R))
-            for layer in range(1 if self.one else L)
-        ]
-
-
-def assert_at(parts: list[PositionTerms], query: int, keys: int) -> None:
-    assert len(parts) == L
-    for layer, part in enumerate(parts):
-        assert isinstance(part, Part)
-        assert part.bias is not None
-        assert part.of_query is not None
-        expected = 100000 * layer + 1000 * query + torch.arange(keys)
-        assert torch.equal(part.bias, expected.view(1, 1, -1))
-        assert torch.equal(part.of_query, torch.full((1, R), query))
-
-
-class TestBlock:
-    @pytest.mark.parametrize("limited", [False, True])
-    def test_a_block_serves_its_steps_of_self_attention(self, limited: bool) -> None:
-        positions = Counted(2 * BLOCK + 10, limited)
-        block = Block(TokenPositions(), positions, L)
-        for query in range(2 * BLOCK + 10):
-            assert_at(block.at(query), query, query + 1)
-        last = 2 * BLOCK + (10 if limited else BLOCK)
-        assert positions.calls == [
-            (range(BLOCK), range(BLOCK)),
-            (range(BLOCK, 2 * BLOCK), range(2 * BLOCK)),
-            (range(2 * BLOCK, last), range(last)),
-        ]
-        assert_at(block.at(3), 3, 4)  # an earlier query is computed anew
-
-    def test_all_keys_of_the_source_at_every_step(self) -> None:
-        positions = Counted(200, True)
-        block = Block(TokenPositions(), positions, L, range(S))
-        for query in (0, 1, BLOCK):
-            assert_at(block.at(query), query, S)
-        blocks = range(BLOCK), range(BLOCK, 2 * BLOCK)
-        assert positions.calls == [(queries, range(S)) for queries in blocks]
-
-    def test_randomized_positions_end_where_they_are_drawn(self) -> None:
-        drawn = RandomizedPositions(200, BLOCK + 2)
-        positions = Counted(200, True)
-        block = Block(drawn, positions, L)
-        part = block.at(BLOCK + 1)[0]
-        assert part.bias is not None
-        assert torch.equal(part.bias[0, 0], 1000 * drawn.fixed[-1] + drawn.fixed)
-        assert [len(span) for span in positions.calls[0]] == [2, BLOCK + 2]
-        with pytest.raises(UserError, match=rf"{BLOCK + 3} tokens"):
-            block.at(BLOCK + 2)
-
-    def test_shared_parts_are_sliced_once(self) -> None:
-        parts = Block(TokenPositions(), Counted(200, True, shared=True), L).at(3)
-        assert len(parts) == L
-        assert parts[0] is parts[1]
+L, H, D = 2, 3, 2
 
 
 class TestProjection:

@@ -11,11 +11,7 @@ from fairseq.models.roberta import RobertaModel
 from torch import nn
 
 from .. import toy_sentences
-from ..positions.cases import (
-    CASES,
-    CLIP,
-    H_ENC,
-)
+from ..positions.cases import CASES, CLIP, H_ENC
 from ..toy import (
     KINDS,
     PAD,

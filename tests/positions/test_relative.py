@@ -6,13 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from diet_mt.positions import (
-    AttentionBias,
-    AttentionShape,
-    PositionRange,
-    PositionTerms,
-    create,
-)
+from diet_mt.positions import create
 from diet_mt.positions.relative import (
     distances,
     gather_indexed,
@@ -21,47 +15,12 @@ from diet_mt.positions.relative import (
     scatter_relative,
     toeplitz,
 )
-from diet_mt.positions.terms import NO_TERMS
 
 B, L, H, T, S, D = 2, 2, 3, 5, 7, 4
 SHAPE = {"layers": L, "heads": H, "head_dim": D, "max_length": 9, "max_keys": 11}
 SIZES = range(1, 8)
 PLACES = [(queries, keys, start) for queries in SIZES for keys in SIZES for start in (0, 1, 5, 20)]
 any_clip = pytest.mark.parametrize("clip", range(1, 10))
-
-
-def test_terms_with_a_bias_alone_change_nothing_else() -> None:
-    terms = PositionTerms(torch.randn(H, T, S))
-    x, padding = torch.randn(B, H, S, D), torch.zeros(B, S, dtype=torch.bool)
-    assert terms.queries(x) is terms.keys(x, padding) is terms.values(x, padding) is x
-    assert terms.factors() is terms.query_bias(x, S, 0.5) is terms.key_bias(x, 0.5) is None
-    assert terms.output(torch.rand(B, H, T, S)) is None
-    assert [terms.changes_output, terms.reads_keys, terms.mixes_keys] == [False] * 3
-    assert NO_TERMS.bias is None
-    assert NO_TERMS.step(3, 4) is NO_TERMS
-
-
-class Numbered(AttentionBias):
-    """L|1 layers of a bias."""
-
-    def __init__(self, layers: int) -> None:
-        super().__init__(AttentionShape(L, H, D, 9, 11))
-        self.table = torch.randn(layers, H, T, S)
-
-    def forward(self, queries: PositionRange, keys: PositionRange) -> Tensor:
-        return self.table
-
-
-@pytest.mark.parametrize("layers", [1, L])
-def test_every_layer_gets_its_bias_or_the_shared_one(layers: int) -> None:
-    bias = Numbered(layers)
-    terms = bias.for_layers(range(T), range(S))
-    assert len(terms) == L
-    for layer, one in enumerate(terms):
-        assert one.bias is not None
-        assert torch.equal(one.bias, bias.table[layer % layers])
-    # One object where it is shared: what is derived from it is computed once.
-    assert (terms[0] is terms[1]) == (layers == 1)
 
 
 @pytest.mark.parametrize("queries", [1, 2, 5])
