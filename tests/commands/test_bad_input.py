@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -82,16 +81,6 @@ def test_a_training_that_cannot_begin(
         for option in options
     ]
     assert_one_line(refused_training(workshop, encoding, tmp_path / "saved", *given), *fragments)
-
-
-def test_an_unknown_architecture_lists_the_known_ones(workshop: Workshop, tmp_path: Path) -> None:
-    """fairseq's own message, which argparse ends with the possible choices."""
-    done = refused_training(workshop, "no-such", tmp_path / "saved")
-    assert done.status == 2
-    last = done.stderr.strip().split("\n")[-1]
-    assert "no_such_tiny" in last
-    assert "diet_rel_tiny" in last
-    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -210,26 +199,6 @@ def test_a_source_longer_than_the_tables(workshop: Workshop, tmp_path: Path) -> 
     assert texts(skipped.stdout) == texts(workshop.decoded("diet-rel"))[:2]
     typed = workshop.interactive("diet-rel", ["bal " * 50])
     assert_one_line(typed, "--max-source-positions")
-
-
-def test_a_traceback_on_request(workshop: Workshop, tmp_path: Path) -> None:
-    env = {"DIET_MT_TRACEBACK": "1"}
-    done = workshop.train("diet-abs", tmp_path, "--position-rank", 0, env=env)
-    assert re.search(r"^Traceback ", done.stderr, re.MULTILINE)
-    assert done.stderr.strip().split("\n")[-1].startswith("error: --position-rank 0")
-
-
-def test_other_faults_are_shown_as_python_shows_them(workshop: Workshop, tmp_path: Path) -> None:
-    """A line without its traceback would hide a defect of fairseq or of ours."""
-    script = tmp_path / "defect.py"
-    root = str(Path(USER_DIR[1]).parent)
-    code = f"import sys\nsys.path.insert(0, {root!r})\nimport diet_mt.plugin\n[][0]\n"
-    script.write_text(code, encoding="utf-8")
-    done = workshop.run(str(script))
-    assert done.status == 1
-    assert "Traceback" in done.stderr
-    assert "IndexError" in done.stderr
-    assert "error: " not in done.stderr.replace("IndexError: ", "")
 
 
 @pytest.mark.parametrize(
