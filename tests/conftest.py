@@ -8,18 +8,24 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
-import torch
-
-from diet_mt import kernels
-from diet_mt import plugin as plugin  # fairseq as its commands have it with our --user-dir
 
 from .commands.runner import Runner
 
-# Test processes run side by side, and everything here is small: threads would only wait.
-torch.set_num_threads(1)
 
-# A shell lets its background jobs ignore it, and so would every process that a test starts.
-signal.signal(signal.SIGINT, signal.default_int_handler)
+def pytest_configure(config: pytest.Config) -> None:
+    """Once for each process that runs tests; that of pytest-xdist which only counts them need not
+    wait for torch and fairseq.
+    """
+    if config.getoption("numprocesses", 0) and not hasattr(config, "workerinput"):
+        return
+    import torch
+
+    from diet_mt import plugin as plugin  # fairseq as its commands have it with our --user-dir
+
+    # Test processes run side by side, and everything here is small: threads would only wait.
+    torch.set_num_threads(1)
+    # A shell lets its background jobs ignore it, and so would every process that a test starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -48,12 +54,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture(autouse=True)
 def _seeded() -> None:
     """Every test draws the same random numbers, alone or in any order."""
+    import torch
+
     torch.manual_seed(0)
 
 
 @pytest.fixture(params=["kernels", "operators"])
 def either_memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beam search with our loops in C++ (under ``torch.no_grad``), then with torch's operators."""
+    import torch
+
+    from diet_mt import kernels
+
     with torch.no_grad():
         assert kernels.serve(torch.empty(0)), "the kernels are not compiled: make setup"
     if request.param == "operators":
