@@ -20,6 +20,7 @@ from unittest.mock import patch
 
 from diet_mt.cli.main import main
 from diet_mt.corpora import recipes
+from diet_mt.corpora.binarized import shares
 from diet_mt.system import process
 from diet_mt.system.engine import LOCK
 
@@ -101,13 +102,16 @@ def killed(event: str, end: str, *words: object) -> str:
 
 class ForkedModule:
     """Replaces ``process.start`` for a module that ``python_module`` runs: a fork, which need
-    not import fairseq again.
+    not import fairseq again, and in a fourth of the parts, each of which is a process.
     """
 
     def __init__(self, command: list[str], output: IO[bytes], err: None) -> None:
         assert command[:3] == [sys.executable, "-m", process.__name__]
-        context = multiprocessing.get_context("fork")
-        self._process = context.Process(target=self._run, args=(command[3:], output))
+        words, context = command[3:], multiprocessing.get_context("fork")
+        if "--workers" in words:
+            parts = words.index("--workers") + 1
+            words[parts] = str(int(words[parts]) // shares(1))
+        self._process = context.Process(target=self._run, args=(words, output))
         self._process.start()
         self.pid = self._process.pid
 
