@@ -137,6 +137,7 @@ class Branch:
             from fairseq.utils import import_user_module
 
             import_user_module(Namespace(user_dir=user_dir))
+            sys.stdout.flush()
             gc.freeze()
             for line in open(read, encoding="utf-8"):  # noqa: SIM115
                 os.write(write, f"{statuses_of(line)}\n".encode())
