@@ -49,12 +49,6 @@ def test_tokens_are_those_of_moses_and_of_fairseq(lang: str, text: str) -> None:
         assert subwords.tokenize(line, lang) == plain
 
 
-def test_tokens_are_split_escaped_and_normalized() -> None:
-    tokens = subwords.tokenize("The dog's well-known, isn't it?", "en")
-    assert tokens == "The dog &apos;s well @-@ known , isn &apos;t it ?"
-    assert subwords.tokenize("Er sagt „ja“ – nein…", "de").startswith("Er sagt &quot; ja &quot; -")
-
-
 def test_files_are_tokenized_in_order(tmp_path: Path) -> None:
     source = tmp_path / "in"
     source.write_text("".join(f"Line {n}, it's here.\n" for n in range(4500)), encoding="utf-8")
@@ -156,16 +150,6 @@ def test_the_kind_is_that_of_the_model_beside_the_data(tmp_path: Path) -> None:
 )
 def test_output_becomes_text(kind: str, line: str, text: str) -> None:
     assert subwords.to_text(line, "de", kind) == text
-
-
-def test_every_stage_back_and_forth(tmp_path: Path) -> None:
-    text = 'Die wohl-bekannte Frau ruft ihn an, weil sie "ihn" braucht!'
-    tokens = subwords.tokenize(text, "de")
-    (tmp_path / "train").write_text(tokens + "\n" + tokens + "\n", encoding="utf-8")
-    subwords.learn_bpe([tmp_path / "train"], tmp_path / "bpe.codes", 10)
-    (split,) = subwords.from_text([text], "de", tmp_path)
-    assert "@@ " in split
-    assert subwords.to_text(split, "de", "bpe") == text
 
 
 def _learn(folder: Path, out: Path, sample: int = SPM_SAMPLE) -> None:

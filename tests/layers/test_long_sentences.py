@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from diet_mt.layers.run import BLOCK
 from diet_mt.models.diet_transformer import DietTransformerModel
 from diet_mt.nn import attention
 from diet_mt.positions import AttentionShape, build_position, factors
@@ -137,8 +136,3 @@ def test_decoding_adds_the_product(encoding: str, monkeypatch: pytest.MonkeyPatc
     expected, _ = model(source, None, previous)
     monkeypatch.setattr(factors, "APPEND_FROM", 1)
     close(step_by_step(model, source, previous), expected)
-
-
-def test_decoding_has_the_table() -> None:
-    """A block of positions is too short for factors to pay."""
-    assert BLOCK < factors.APPEND_FROM

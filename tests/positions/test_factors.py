@@ -15,7 +15,7 @@ from diet_mt.positions import (
     factors,
 )
 from diet_mt.positions.diet import DietAbsBias
-from diet_mt.positions.factors import APPEND_FROM, STORED, FactorTerms, append_factors
+from diet_mt.positions.factors import STORED, FactorTerms, append_factors
 from diet_mt.positions.linformer import DietAbsLinPositions, LinformerTerms
 from diet_mt.positions.tupe import TupeBias
 
@@ -50,18 +50,6 @@ def test_either_factor_may_be_shared_by_the_layers(of_query: int, of_key: int, h
     assert len(terms) == len(bias) == max(of_query, of_key)
     for one, expected in zip(terms, bias, strict=True):
         torch.testing.assert_close(product_of(one), expected, rtol=0, atol=ROUNDING)
-
-
-@pytest.mark.parametrize("sharing", sharing_modes("diet-abs"))
-def test_bias_and_factors_are_equal(sharing: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for bias in biases(sharing):
-        tables = bias.for_layers(range(T), range(S))
-        monkeypatch.setattr(factors, "APPEND_FROM", 1)
-        pairs = bias.for_layers(range(T), range(S))
-        monkeypatch.setattr(factors, "APPEND_FROM", APPEND_FROM)
-        assert len(tables) == len(pairs) == L
-        for table, pair in zip(tables, pairs, strict=True):
-            torch.testing.assert_close(product_of(pair), table.bias, rtol=0, atol=ROUNDING)
 
 
 @pytest.mark.parametrize("sharing", sharing_modes("diet-abs"))

@@ -106,13 +106,6 @@ def test_vectors_of_values_in_a_step(clip: int, start: int, keys: int) -> None:
         torch.testing.assert_close(terms.output(weights[:, :, row]), whole[:, :, row])
 
 
-def test_values_of_shaw_are_an_option() -> None:
-    positions = create("shaw", **SHAPE)
-    terms = positions.for_layers(range(T), range(S))[0]
-    assert not terms.changes_output
-    assert terms.output(torch.ones(B, H, T, S)) is None
-
-
 def test_shaw_has_vectors_of_half_precision() -> None:
     built = create("shaw", clip=2, values=True, **SHAPE)
     terms = built.to(torch.bfloat16).for_layers(range(T), range(S))[0]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
+from fairseq.sequence_generator import SequenceGeneratorWithAlignment
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor, nn
 
@@ -84,23 +84,10 @@ def test_the_penalty_by_hand(length: int, alpha: float, value: float) -> None:
     assert gnmt_penalty(length, alpha) == pytest.approx(value)
 
 
-def test_scores_of_subwords_stay_log_probabilities() -> None:
-    for hypothesis in decode("gnmt"):
-        expected = [0.5, 0.75] if hypothesis["tokens"].tolist() == SHORT else [0.5, *[0.8] * 3, 0.9]
-        assert hypothesis["positional_scores"].exp().tolist() == pytest.approx(expected)
-
-
 @pytest.mark.parametrize("options", [{"unnormalized": True}, {"lenpen": 0.0}])
 def test_nothing_is_divided_where_nothing_should_be(options: dict[str, Any]) -> None:
     expected = [(SHORT, -0.9808), (LONG, -1.4679)]
     assert outcome(decode("gnmt", **options)) == outcome(decode(None, **options)) == expected
-
-
-def test_without_the_option_it_is_fairseqs_own_search() -> None:
-    generator = task("fairseq").build_generator([Scripted()], Namespace(**SEARCH))
-    assert type(generator) is SequenceGenerator
-    assert outcome(decode("fairseq")) == outcome(decode(None))
-    assert DietTranslationConfig().length_penalty == "fairseq"
 
 
 @torch.no_grad()
@@ -169,8 +156,3 @@ def test_what_would_lose_the_penalty_is_refused(
     with pytest.raises(UserError, match=complaint):
         task("gnmt").build_generator([Scripted()], Namespace(**SEARCH | options), **given)
     task("fairseq").build_generator([Scripted()], Namespace(**SEARCH | options), **given)
-
-
-def test_an_unknown_penalty_is_refused() -> None:
-    with pytest.raises(UserError, match="--length-penalty gmnt: choose from fairseq, gnmt"):
-        task("gmnt")
