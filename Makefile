@@ -10,7 +10,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 # Every tool is the environment's own, also for scripts that ask PYTHON.
 IN_VENV = PATH="$(abspath $(VENV))/bin:$$PATH" PYTHON="$(abspath $(VENV))/bin/python"
-# Tests run side by side, so one thread each; a worker gets a row of tests, which share fixtures.
+# Tests run in parallel, so one thread each; a worker takes neighbouring tests, which share fixtures.
 PYTEST = $(IN_VENV) OMP_NUM_THREADS=1 python -m pytest -n $(WORKERS) --dist worksteal
 PYTHON_SOURCES = diet_mt tests results setup.py
 

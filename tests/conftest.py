@@ -13,9 +13,7 @@ from .commands.runner import Runner
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Once for each process that runs tests; that of pytest-xdist which only counts them need not
-    wait for torch and fairseq.
-    """
+    """Loads torch and fairseq, except in the controller of pytest-xdist, which runs no test."""
     if config.getoption("numprocesses", 0) and not hasattr(config, "workerinput"):
         return
     import torch

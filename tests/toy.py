@@ -347,7 +347,7 @@ def gradients(model: nn.Module, *given: Any, **named: Any) -> dict[str, Tensor]:
 
 
 def assert_finite_gradients(model: nn.Module, *moved: str) -> None:
-    """All that there are; those of the parameters ``moved`` are there and not 0."""
+    """All gradients are finite; those of the parameters ``moved`` exist and are not 0."""
     grads = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
     for name, gradient in grads.items():
         assert torch.isfinite(gradient).all(), name

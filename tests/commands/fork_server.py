@@ -120,7 +120,7 @@ def start(command: dict[str, Any]) -> int:
 
 
 def warm_up() -> None:
-    """What hydra's parser learns from its first options, in a third of a second, is kept."""
+    """Fills the caches of hydra and its parser, which takes each process a third of a second."""
     from fairseq import options
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 

@@ -224,7 +224,7 @@ def test_a_batch_leaves_no_tensors_behind(kind: type[SequenceGenerator]) -> None
 
     search(kind, model, source)
     gc.collect()
-    gc.freeze()  # from here on only what is new is looked at
+    gc.freeze()  # get_objects lists only later objects
     gc.disable()
     try:
         search(kind, model, source)

@@ -102,7 +102,7 @@ def killed(event: str, end: str, *words: object) -> str:
 
 class ForkedModule:
     """Replaces ``process.start`` for a module that ``python_module`` runs: a fork, which need
-    not import fairseq again, and in a fourth of the parts, each of which is a process.
+    not import fairseq again. It divides files into a fourth of the parts, each of them a process.
     """
 
     def __init__(self, command: list[str], output: IO[bytes], err: None) -> None:
