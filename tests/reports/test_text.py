@@ -8,7 +8,7 @@ import pytest
 
 from diet_mt.bert.glue import TASKS
 from diet_mt.corpora import subwords
-from diet_mt.evaluation import scores
+from diet_mt.evaluation.scores import scores
 from diet_mt.system.errors import UserError
 
 # Ends of lines for str.splitlines and the codecs module, not for a file.
@@ -111,8 +111,8 @@ def test_back_and_forth(lang: str, text: str, expected: str) -> None:
 
 def test_empty_references() -> None:
     """sacrebleu #161, espnet #4715: an empty line among the references ends the evaluation."""
-    assert scores.score(["a b c d e", ""], ["a b c d e", ""])["bleu"] == 100
-    found = scores.score(["a b c d e", "x"], ["a b c d e", ""])
+    assert scores(["a b c d e", ""], ["a b c d e", ""])["bleu"] == 100
+    found = scores(["a b c d e", "x"], ["a b c d e", ""])
     # 5 of 6 words, and every longer n-gram.
     assert found["bleu"] == pytest.approx(100 * (5 / 6) ** (1 / 4), abs=1e-3)
     assert found["length_ratio"] == 1.2
@@ -120,15 +120,15 @@ def test_empty_references() -> None:
 
 def test_nothing_but_empty_lines() -> None:
     """sacrebleu #225: half of a test set is empty."""
-    found = scores.score([""], ["a b c d"])
+    found = scores([""], ["a b c d"])
     assert (found["bleu"], found["length_ratio"]) == (0, 0)
-    assert scores.score([""], [""])["bleu"] == 0
+    assert scores([""], [""])["bleu"] == 0
 
 
 def test_fewer_hypotheses_than_references() -> None:
     """sacrebleu #160: 2134 hypotheses of 3004 references."""
     with pytest.raises(UserError, match="2 hypotheses but 3 references"):
-        scores.score(["a", "b"], ["a", "b", "c"])
+        scores(["a", "b"], ["a", "b", "c"])
 
 
 def test_metrics_of_glue() -> None:
