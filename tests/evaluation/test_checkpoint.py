@@ -74,7 +74,7 @@ def test_every_option_is_the_model_s_the_encoding_s_or_of_the_training() -> None
         *("dropout", "attention-dropout", "activation-dropout", "relu-dropout", "export"),
         *("adaptive-softmax-dropout", "encoder-layerdrop", "decoder-layerdrop", "compile"),
         *("encoder-embed-path", "decoder-embed-path", "checkpoint-activations"),
-        *("offload-activations", "min-params-to-wrap", "quant-noise-pq"),
+        *("offload-activations", "min-params-to-wrap", "quant-noise-pq", "reset-positions"),
         "quant-noise-pq-block-size",
     }
     names, encoding = (

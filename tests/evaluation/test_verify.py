@@ -162,7 +162,6 @@ COMMANDS = {
     "parity": f"parity FILE --data {DATA} --beam 1",
     "evaluate": f"evaluate {DATA} FILE --beam 1 --max-len-b 3",
     "figures": f"figures FILE --data {DATA}/bin --out figures --only heads",
-    "theorems": f"theorems FILE --data {DATA}/bin",
     "predict": "predict CoLA FILE",
     "answer": f"answer {DATA}/bin FILE --out answers --split valid",
     "finetune": "finetune CoLA FILE --recipe glue-small --save-dir tuned",
