@@ -145,20 +145,26 @@ class Sheet:
             raise UserError(f"two test sets named {each.conditions.heading}; give one")
         self.parts = sorted([*self.parts, *parts], key=lambda part: part.mean_length)
         lines = [line for line in each.lines if line.system in systems or not systems]
-        for part in parts:
-            baseline = estimate(_statistics(each.baseline, counts, part)) if each.baseline else None
-            for line in lines:
-                statistics = _statistics(line, counts, part)
-                own = {BLEU: estimate(statistics), RATIO: estimate(statistics, _length_ratio)}
-                if baseline and line is not each.baseline:
-                    own[GAIN] = own[BLEU] - baseline
-                for measure, value in own.items():
-                    systems_of = self.values.setdefault(measure, {})
-                    systems_of.setdefault(line.name, {})[part.name] = value
+        baseline = _estimates(each.baseline, counts, parts) if each.baseline else {}
+        for line in lines:
+            own = baseline if line is each.baseline else _estimates(line, counts, parts)
+            if baseline and line is not each.baseline:
+                bleu_of, others = own[BLEU], baseline[BLEU]
+                own[GAIN] = {part: bleu_of[part] - others[part] for part in bleu_of}
+            for measure, values in own.items():
+                self.values.setdefault(measure, {}).setdefault(line.name, {}).update(values)
 
 
-def _statistics(line: Line, counts: Sentences, part: Part) -> list[Floats]:
-    return [counts.statistics(result)[list(part.members)] for result in line.results]
+def _estimates(
+    line: Line, counts: Sentences, parts: Sequence[Part]
+) -> dict[str, dict[str, Estimate]]:
+    """BLEU and length ratio of a system: measure -> name of a part -> value."""
+    seeds = [counts.statistics(result) for result in line.results]
+    own = {part.name: [each[list(part.members)] for each in seeds] for part in parts}
+    return {
+        BLEU: {name: estimate(statistics) for name, statistics in own.items()},
+        RATIO: {name: estimate(statistics, _length_ratio) for name, statistics in own.items()},
+    }
 
 
 def sheets_of(
