@@ -26,7 +26,7 @@ from ..models.architectures import SIZES
 from ..positions import COMMAND_NAMES
 from ..system.errors import UserError
 from ..system.files import PLUGIN
-from ..system.options import need_file, need_known, shell_words
+from ..system.options import flag, need_file, need_known, shell_words
 from .requests import Memory, Speed
 from .rows import Record, environment, interleaved, need_device, quartiles, ratios
 from .worker import RANDOM_DATA
@@ -107,9 +107,9 @@ def model_words(system: str, sizes: Mapping[str, Any]) -> list[str]:
     name = WEIGHTS_OF.get(system, system)
     words = ["--arch", "transformer" if name == STOCK else f"{name}_tiny"]
     for field, size in sizes.items():
-        flag = field.replace("_", "-")
         if field != "dropout":
-            words += [f"--encoder-{flag}", str(size), f"--decoder-{flag}", str(size)]
+            for side in ("encoder", "decoder"):
+                words += [flag(f"{side}_{field}"), str(size)]
     if system in INT8 and name != STOCK:
         words += ["--task", "diet_translation", "--int8"]
     return [*words, "--share-all-embeddings"]

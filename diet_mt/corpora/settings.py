@@ -9,6 +9,8 @@ from ..system.options import NotNegative, Positive, Share, option
 BPE_WORDS = 1_000_000
 SPM_SAMPLE = 3_000_000
 SPM_COVERAGE = 0.9999
+# Kind of subwords -> the file of its model in a data folder.
+MODELS = {"bpe": "bpe.codes", "spm": "spm.model"}
 DEMO_SIZES = {"train": 20000, "valid": 500, "test": 500}  # pairs
 
 

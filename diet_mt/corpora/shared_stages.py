@@ -16,7 +16,7 @@ from ..system.files import copy, lines_in
 from ..system.process import apart
 from .binarized import need_fairseq, preprocess, sentences_in, shares, shown, write_dictionary
 from .parallel import convert, splits_in
-from .settings import TextSettings
+from .settings import MODELS, TextSettings
 
 
 def prepared(out: Path, first: list[Stage], text: TextSettings, more: str = "") -> Preparation:
@@ -39,7 +39,7 @@ def prepared(out: Path, first: list[Stage], text: TextSettings, more: str = "") 
         does = f"Moses tokens of {plain.name}"
         stages.append(Stage("tok", does, make))
         source, what = out / "tok", f"{text.bpe_merges} merges"
-    model, made = out / subwords.MODELS[text.subwords], out / text.subwords
+    model, made = out / MODELS[text.subwords], out / text.subwords
 
     def split(to: Path) -> None:
         def one(file: Path, new: Path, lang: str) -> None:
@@ -91,7 +91,7 @@ def _options(out: Path, text: TextSettings) -> list[object]:
 
 
 def _binarize(out: Path, text: TextSettings, to: Path) -> None:
-    model = out / subwords.MODELS[text.subwords]
+    model = out / MODELS[text.subwords]
     if text.subwords == "spm":
         write_dictionary(pieces.symbols(model), out / "spm.dict")
     preprocess(_options(out, text), to, out / "preprocess.log")

@@ -28,9 +28,8 @@ from ..system.files import write_lines, writing
 from ..system.process import in_order
 from ..system.progress import Progress, ticking
 from .parallel import read_lines
-from .settings import BPE_WORDS
+from .settings import BPE_WORDS, MODELS
 
-MODELS = {"bpe": "bpe.codes", "spm": "spm.model"}
 _SEPARATOR = "@@"
 _COUNT_CHUNK = 10_000  # lines; larger chunks add the counts of frequent words less often
 _CACHED = 100_000  # words whose splits a process caches, about 30 MiB

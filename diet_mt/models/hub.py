@@ -23,6 +23,7 @@ from torch import Tensor
 
 from ..bert.tokenizer import SENTENCEPIECE, WORDPIECE
 from ..corpora.binarized import MASK, MULTIPLE
+from ..corpora.settings import MODELS
 from ..encoders import WordPieceBPE, WordPieceConfig
 from ..system.errors import UserError
 
@@ -30,8 +31,6 @@ from ..system.errors import UserError
 _FIRST_SENTENCES = "input0"
 # Tokens of a batch, padding included, on the longer side.
 MAX_TOKENS = 4096
-# Subword models that ``diet-mt prepare`` puts in the data folder.
-SUBWORDS = ("bpe.codes", "spm.model")
 
 
 class PreparedText:
@@ -73,7 +72,9 @@ class TranslationHub(hub_utils.GeneratorHubInterface):
         source: Any = getattr(options, "source_lang", None)
         target: Any = getattr(options, "target_lang", None)
         folder = Path(str(options.data).split(os.pathsep)[0])
-        prepared = source and target and any(Path(folder, name).is_file() for name in SUBWORDS)
+        prepared = (
+            source and target and any(Path(folder, name).is_file() for name in MODELS.values())
+        )
         # Targets are split like sources, by the rules of their own language.
         self.target_tokenizer, self.target_bpe = self.tokenizer, self.bpe
         if self.tokenizer is None and self.bpe is None and prepared and not split:

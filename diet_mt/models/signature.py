@@ -21,6 +21,7 @@ from torch import Tensor
 from ..positions import CROSS, DECODER, ENCODER, PositionEncoding
 from ..positions.absolute import Learned, NoPositions, Sinusoidal
 from ..system.errors import UserError
+from ..system.options import flag
 
 logger = logging.getLogger(__name__)
 # Parts of the names of tables of positions, and of those of segments with the --segment-encoding
@@ -96,10 +97,9 @@ def _take_from_fairseq(
     for name in _SAME:
         theirs, ours = options.get(name), getattr(model.cfg, name)
         if name in options and str(theirs or "") != str(ours or ""):
-            flag = f"--{name.replace('_', '-')}"
             raise UserError(
-                f"the checkpoint was trained with {flag} {theirs}, this model has {ours}; use the "
-                "same"
+                f"the checkpoint was trained with {flag(name)} {theirs}, this model has {ours}; "
+                "use the same"
             )
     stacks, tables = {"encoder": model.encoder, "decoder": model.decoder}, {}
     kinds: Set[Type[PositionEncoding]] = set()

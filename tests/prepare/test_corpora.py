@@ -15,7 +15,7 @@ from diet_mt.corpora import archives as of_archives
 from diet_mt.corpora import clean, download, recipes, subwords, testset
 from diet_mt.corpora.download import Source
 from diet_mt.corpora.recipes import write_demo
-from diet_mt.corpora.settings import DEMO_SIZES, TextSettings
+from diet_mt.corpora.settings import DEMO_SIZES, MODELS, TextSettings
 from diet_mt.system.engine import Preparation
 from diet_mt.system.errors import UserError
 from diet_mt.system.files import sha256
@@ -419,7 +419,7 @@ def test_results_of_wmt18(made: tuple[str, str, Path], archives: Path, tmp_path:
     names = {path.name for path in out.iterdir() if path.name[0] != "."}
     assert names == {*STAGES[kind], *rest, *own}
     assert subwords.kind_of(out / "bin") == kind
-    model = subwords.MODELS[kind]
+    model = MODELS[kind]
     assert (out / "bin" / model).read_bytes() == (out / model).read_bytes()
     # Nothing is copied from a folder of archives.
     downloads = {path.name for path in (out.parent / "downloads").glob("*.tgz")}
