@@ -218,15 +218,14 @@ def model_options(checkpoint: Path, system: str = "") -> list[str]:
 
 def beyond_the_architecture(arch: str, saved: Mapping[str, Any]) -> dict[str, Any]:
     """Options of a model, with dashes, whose value is not that of its architecture."""
-    usual = {**vars(DietTransformerConfig()), **vars(preset_of(arch))}
+    preset = preset_of(arch)
     if arch.startswith("roberta_"):
-        options = vars(plain_options(preset_of(arch)))
-        usual = {
-            e.name: options[e.name]
-            for e in dataclasses.fields(DietRobertaConfig)
-            if e.name != "_name"
-        }
+        options = vars(plain_options(preset))
+        names = [field.name for field in dataclasses.fields(DietRobertaConfig)]
+        usual = {name: options[name] for name in names if name != "_name"}
         saved = {name: value for name, value in saved.items() if value is not None}
+    else:
+        usual = {**vars(DietTransformerConfig()), **vars(preset)}
     return {
         name.replace("_", "-"): saved[name]
         for name, value in usual.items()

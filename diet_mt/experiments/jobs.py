@@ -228,15 +228,14 @@ class ClusterJob:
             )
             run, log = Run(run.name, run.folder, commands), f"sweep.{rank}.log"
         job = execute(run, environment(), log)
-        process: subprocess.Popen[bytes] | None = None
         try:
             while True:
-                process = next(job)
+                next(job)
                 time.sleep(_PAUSE_OF_JOBS_S)
         except StopIteration as ended:
             return str(ended.value)
         finally:
-            end([process] if process else [])
+            job.close()  # ends its process
 
     def checkpoint(self) -> submitit.helpers.DelayedSubmission:
         """The job to requeue after a timeout or preemption, which resumes the run."""
