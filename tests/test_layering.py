@@ -158,7 +158,7 @@ def _imports(source: str, module: tuple[str, ...]) -> Iterator[Import]:
 
 def wrong_imports(source: str, module: tuple[str, ...]) -> list[str]:
     """One sentence for each import in ``source``, the text of ``module``, that is forbidden."""
-    part, found = part_of(module), []
+    part, complaints = part_of(module), []
     if part not in ALLOWED:
         return [f"{part}: new under diet_mt/; say in ALLOWED what it may import"]
     allowed = OF_PARTS.get(module[:2], ALLOWED[part])
@@ -166,16 +166,18 @@ def wrong_imports(source: str, module: tuple[str, ...]) -> list[str]:
         where = f"diet_mt/{'/'.join(module)}.py:{line}: "
         top = part_of(target) if inside and target else "".join(target[:1])
         if not inside and top == PACKAGE.name:
-            found.append(f"{where}imports inside the package are relative")
+            complaints.append(f"{where}imports inside the package are relative")
         elif not inside and top in sys.stdlib_module_names:
             continue
         elif inside and top == part:
             if _of_another_encoding(module, target):
-                found.append(f"{where}{module[1]} imports the encoding {target[1]}")
+                complaints.append(f"{where}{module[1]} imports the encoding {target[1]}")
         elif top not in allowed and (top != "plugin" or module not in REGISTERING):
             may = ", ".join(sorted({*allowed, STDLIB}))
-            found.append(f"{where}{part} may not import {top or 'the whole package'}, only {may}")
-    return found
+            complaints.append(
+                f"{where}{part} may not import {top or 'the whole package'}, only {may}"
+            )
+    return complaints
 
 
 def _of_another_encoding(module: tuple[str, ...], target: tuple[str, ...]) -> bool:
@@ -204,8 +206,8 @@ def encoding_names(package: Path) -> set[str]:
 
 
 def _strings(node: ast.AST) -> set[str]:
-    found = (n.value for n in ast.walk(node) if isinstance(n, ast.Constant))
-    return {value.replace("_", "-") for value in found if isinstance(value, str)}
+    texts = (n.value for n in ast.walk(node) if isinstance(n, ast.Constant))
+    return {value.replace("_", "-") for value in texts if isinstance(value, str)}
 
 
 def branches_on(source: str, names: set[str]) -> list[int]:
@@ -238,12 +240,12 @@ def test_imports_go_one_way() -> None:
 def of_parts(text: str, module: tuple[str, ...]) -> set[str]:
     """The other parts and outside packages that a module imports."""
     own = OF_PARTS.get(module[:2], ALLOWED[part_of(module)])
-    found = {
+    names = {
         part_of(target) if inside else target[0]
         for _, inside, target in imports(text, module)
         if target
     }
-    return (found & own) - {part_of(module)}
+    return (names & own) - {part_of(module)}
 
 
 def test_every_permission_is_used() -> None:
@@ -275,12 +277,12 @@ def test_imports_go_down_the_table_of_the_page() -> None:
 
 def test_encodings_are_chosen_by_name_only_under_positions() -> None:
     names = encoding_names(PACKAGE)
-    found = {
+    places = {
         "/".join(module): branches_on(text, names)
         for module, text in SOURCES.items()
         if module[0] != "positions"
     }
-    assert {module: lines for module, lines in found.items() if lines} == {}
+    assert {module: lines for module, lines in places.items() if lines} == {}
 
 
 def test_every_encoding_of_the_package_is_known() -> None:
@@ -351,9 +353,9 @@ STATEMENTS = [
 
 @pytest.mark.parametrize(("module", "source", "complaint"), STATEMENTS)
 def test_wrong_imports_are_found(module: str, source: str, complaint: str | None) -> None:
-    found = wrong_imports(source, tuple(module.split("/")))
-    assert len(found) == (complaint is not None)
-    assert (complaint or "") in "".join(found)
+    complaints = wrong_imports(source, tuple(module.split("/")))
+    assert len(complaints) == (complaint is not None)
+    assert (complaint or "") in "".join(complaints)
 
 
 @pytest.mark.parametrize(

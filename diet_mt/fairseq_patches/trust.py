@@ -78,8 +78,8 @@ def attach_options(state: Dict[str, Any]) -> None:
         state["model"] = OrderedDict(weights)
         metadata = getattr(weights, "_metadata", None)
         options = _table(state.get("args") or _section(state, "model"))
-        kept = metadata if isinstance(metadata, dict) else {}
-        state["model"]._metadata = {**kept, OPTIONS: options}
+        own = metadata if isinstance(metadata, dict) else {}
+        state["model"]._metadata = {**own, OPTIONS: options}
 
 
 def check_options(state: Any) -> None:

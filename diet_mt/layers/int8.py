@@ -1,7 +1,7 @@
 """Linear layers with weights in 8-bit integers, for inference on a CPU.
 
-A row of a weight has a scale of its own, and a row of the input one that is computed with it: the
-translation of a sentence depends neither on its batch nor on the number of threads.
+A row of a weight has a scale of its own, and a row of the input one that is computed with it: a row
+of a product depends neither on the other rows nor on the number of threads.
 """
 
 from __future__ import annotations

@@ -127,8 +127,8 @@ def put(
         hypotheses_sha256=hashlib.sha256(text.encode()).hexdigest(),
         references_sha256=sha256(references),
     )
-    beside = source_of(references, result.direction) if source else None
-    put_result(folder, result, lines, references, beside)
+    original = source_of(references, result.direction) if source else None
+    put_result(folder, result, lines, references, original)
     return result
 
 

@@ -48,9 +48,9 @@ def test_alone_equals_together(encoding: str, sharing: str | None, segments: str
     for side, extra, norm in (("left", 0, {}), ("right", 2, {}), ("left", 4, PRE_NORM)):
         model = build(encoding, sharing, segments, **norm)
         together = real(features(model, batch(side, 7 + extra)), rows(), side)
-        for found, row, own in zip(together, rows(), segments_of_rows(), strict=True):
+        for actual, row, own in zip(together, rows(), segments_of_rows(), strict=True):
             alone = {"src_tokens": torch.tensor([row]), "segment_ids": torch.tensor([own])}
-            close(found, features(model, alone)[0])
+            close(actual, features(model, alone)[0])
 
 
 @pytest.mark.parametrize("encoding", KINDS_OF_ENCODING)
@@ -168,12 +168,12 @@ def test_wrong_segments_are_refused(segments: str) -> None:
 def test_gradients_reach_every_table(encoding: str, sharing: str | None, segments: str) -> None:
     """From the initial values, and from every entry of a table of segments."""
     model = build(encoding, sharing, segments, tables=None)
-    found = gradients(model, **batch("left"))
-    assert found.keys() == dict(model.named_parameters()).keys()
+    actual = gradients(model, **batch("left"))
+    assert actual.keys() == dict(model.named_parameters()).keys()
     for name in position_parameters(model):
-        assert found[name].any(), name
+        assert actual[name].any(), name
     for name in segment_parameters(model):
-        assert found[name].ne(0).all(), name
+        assert actual[name].ne(0).all(), name
 
 
 @pytest.mark.parametrize(
@@ -184,11 +184,11 @@ def test_activation_checkpointing_gives_the_same_gradients(encoding: str, segmen
     wrapped = build(encoding, None, segments, checkpoint_activations=True)
     for _ in range(2):  # a graph that is kept by mistake fails the second time
         with times_computed(wrapped) as times:
-            found = gradients(wrapped, **batch("left"))
+            actual = gradients(wrapped, **batch("left"))
         assert set(times.values()) == {2}, "in the forward pass, and again in the backward pass"
-        assert found.keys() == expected.keys()
+        assert actual.keys() == expected.keys()
         for name, gradient in expected.items():
-            close(found[name], gradient)
+            close(actual[name], gradient)
 
 
 def test_a_layer_that_is_not_dropped_uses_its_own_segments() -> None:
@@ -199,15 +199,15 @@ def test_a_layer_that_is_not_dropped_uses_its_own_segments() -> None:
         stack = model.encoder.sentence_encoder
         torch.manual_seed(seed)
         with attention_calls(model) as calls:
-            found = features(model, batch())
+            expected = features(model, batch())
         numbers = {layer.self_attn: number for number, layer in enumerate(stack.layers.children())}
         left = [numbers[call.module] for call in calls]
         for part in (stack, stack.segment_positions, stack.self_attn_positions):
-            kept = list(part.layers.children())
+            remaining = list(part.layers.children())
             # Where no layer is left one table stays, read by nobody.
             chosen = left or [0] if part is not stack else left
-            part.layers = nn.ModuleList(kept[number] for number in chosen)
-        close(features(model, batch()), found)
+            part.layers = nn.ModuleList(remaining[number] for number in chosen)
+        close(features(model, batch()), expected)
         seen.add(tuple(left))
     assert (1,) in seen
 
@@ -225,10 +225,10 @@ def test_a_half_precision_model_is_close(
     # keep all values near 1.
     limit = 8 * torch.finfo(dtype).eps * expected.abs().max().item()
     model.to(dtype)
-    found = features(model, given)
-    assert found.dtype == dtype
-    torch.testing.assert_close(found.double(), expected, rtol=0, atol=limit)
-    found.float().sin().sum().backward()
+    actual = features(model, given)
+    assert actual.dtype == dtype
+    torch.testing.assert_close(actual.double(), expected, rtol=0, atol=limit)
+    actual.float().sin().sum().backward()
     assert_finite_gradients(model, *position_parameters(model), *segment_parameters(model))
 
 

@@ -44,7 +44,7 @@ def tokens_of(actual: Any) -> list[list[list[int]]]:
 def test_no_repeated_ngrams(which: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """fairseq #5206: ``--no-repeat-ngram-size`` lets repetitions through."""
     monkeypatch.setenv(VARIABLE, which)
-    model = build("diet-rel", seed=2).eval()  # loops, unless it is kept from it
+    model = build("diet-rel", seed=2).eval()  # loops, unless it is changed
 
     def repeats(**options: Any) -> int:
         grams = [

@@ -112,16 +112,16 @@ def test_back_and_forth(lang: str, text: str, expected: str) -> None:
 def test_empty_references() -> None:
     """sacrebleu #161, espnet #4715: an empty line among the references ends the evaluation."""
     assert scores(["a b c d e", ""], ["a b c d e", ""])["bleu"] == 100
-    found = scores(["a b c d e", "x"], ["a b c d e", ""])
+    fields = scores(["a b c d e", "x"], ["a b c d e", ""])
     # 5 of 6 words, and every longer n-gram.
-    assert found["bleu"] == pytest.approx(100 * (5 / 6) ** (1 / 4), abs=1e-3)
-    assert found["length_ratio"] == 1.2
+    assert fields["bleu"] == pytest.approx(100 * (5 / 6) ** (1 / 4), abs=1e-3)
+    assert fields["length_ratio"] == 1.2
 
 
 def test_nothing_but_empty_lines() -> None:
     """sacrebleu #225: half of a test set is empty."""
-    found = scores([""], ["a b c d"])
-    assert (found["bleu"], found["length_ratio"]) == (0, 0)
+    fields = scores([""], ["a b c d"])
+    assert (fields["bleu"], fields["length_ratio"]) == (0, 0)
     assert scores([""], [""])["bleu"] == 0
 
 
