@@ -4,10 +4,11 @@
 
 A moment is right before or after a file below the current folder is opened for writing, renamed or
 removed, or a folder made. Of a checkpoint it names the update, of a binarized file only the kind
-(fairseq-preprocess always begins anew). It is appended to JOURNAL unless it is there. DIET_KILL is
-a moment, or "next" for the first that is not in JOURNAL: then the whole process group gets SIGKILL.
-DIET_MOMENTS: a pattern of those that count. DIET_FILE_BYTES: no file may be larger. Programs that
-diet-mt starts run in forks, which have all modules.
+(fairseq-preprocess always begins anew), of a decoding no checksum: a checkpoint stores times. It is
+appended to JOURNAL unless it is there. DIET_KILL is a moment, or "next" for the first that is not
+in JOURNAL: then the whole process group gets SIGKILL. DIET_MOMENTS: a pattern of those that count.
+DIET_FILE_BYTES: no file may be larger. Programs that diet-mt starts run in forks, which have all
+modules.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from diet_mt.corpora import clean
 from diet_mt.system import process
 from tests.commands.fork_server import status_of
 
-_BINARIZED = r"[^/]+(?=\.(bin|idx)$)"
+_VARYING = r"[^/]+(?=\.(bin|idx)$)|\b[0-9a-f]{16}\b"
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
@@ -83,7 +84,7 @@ class Moments:
         if is_gone or not path.startswith(self.here):
             return
         name = path.removeprefix(self.here)
-        moment = f"{event} {re.sub(_BINARIZED, '', name)}"
+        moment = f"{event} {re.sub(_VARYING, '', name)}"
         if "checkpoint" in name:
             moment += f" @{self.updates}"
         elif "stages.tsv" in name:
