@@ -38,13 +38,13 @@ class Speed(Command):
         diet-mt bench speed --size tiny --data data/multi30k.en-de/bin > speed.jsonl
         diet-mt bench speed --device cuda --measures train --systems "stock --fp16" "alibi --bf16"
 
-    A system is a name, optionally with fairseq-train options of its own. Each system runs in its
-    own process, stock fairseq without the plugin, and the systems take turns. Weights are random,
-    or those of --checkpoint. Times exclude reading the data, transfers to the device, building and
+    A system is a name, optionally with its own fairseq-train options. Each system runs in its own
+    process, stock fairseq without the plugin, and the systems take turns. Weights are random, or
+    those of --checkpoint. Times exclude reading the data, transfers to the device, building and
     compiling models, and the choice of CTranslate2's layout. Ratios are relative to the fastest
-    stock system. With --decode-length 0, translations are compared, too: those of ctranslate2 with
-    those of stock, those of SYSTEM:fairseq (this package's model in fairseq's search) and those of
-    SYSTEM:int8 with those of SYSTEM. Prints JSON lines to stdout and progress to stderr.
+    stock system. With --decode-length 0, translations are also compared: those of ctranslate2 with
+    stock's, those of SYSTEM:fairseq (this package's model in fairseq's search) and SYSTEM:int8 with
+    SYSTEM's. Prints JSON lines to stdout and progress to stderr.
     """
 
     size: Sequence[str] = option("model sizes: tiny, base, big", ("tiny",))
@@ -55,13 +55,13 @@ class Speed(Command):
     device: str = option("device", "cpu", choices=DEVICES)
     threads: Positive | None = option("CPU threads of each system (default torch's)", None)
     rounds: Positive = option("number of timed rounds", 9)
-    warmup: Count = option("number of untimed rounds before", 1)
+    warmup: Count = option("number of untimed warm-up rounds", 1)
     seconds: Count = option("time limit for starting further rounds; 0: none", 0)
     data: Folder | None = option("bin folder (default: random sentences)", None)
     vocabulary: Positive = option("vocabulary size of random sentences", 6000)
     train_tokens: Sequence[Positive] = option("tokens of a training batch", (4096,))
     lengths: Sequence[Sequence[Annotated[tuple[int, int], source_and_target]]] = option(
-        "source and target lengths of random sentences, a batch for each (default: as in the data)",
+        "lengths of random sources and targets, a batch for each pair (default: those of the data)",
         (),
         metavar="S+T",
         repeat=True,
@@ -120,8 +120,8 @@ class Encoder(Command):
     unclipped vectors on keys and values. Each encoding takes turns with the baseline, and ratios
     are computed within a round; the row of the baseline compares two copies of it. With --over
     segments-at-input, the baseline is the same encoding with segments at the input. The training
-    step is BERT's masked language modelling: 15 % of the tokens are predicted, 30,000 tied
-    WordPieces, dropout 0.1, Adam. Prints JSON lines to stdout and progress to stderr.
+    step is BERT's masked language modelling: 15 % of tokens predicted, 30,000 tied WordPieces,
+    dropout 0.1, Adam. Prints JSON lines to stdout and progress to stderr.
     """
 
     shapes: Sequence[str] = option("sizes of BERT", ("small",), choices=SHAPES)
@@ -132,7 +132,7 @@ class Encoder(Command):
     tokens: Positive = option("sequence length", 128)
     batch: Positive | None = option("batch size (default: 8 for small, 2 for base)", None)
     rounds: Positive = option("number of timed rounds", 21)
-    warmup: Positive = option("number of untimed rounds before", 2)
+    warmup: Positive = option("number of untimed warm-up rounds", 2)
 
     def run(self) -> None:
         from .encoder import measure_all

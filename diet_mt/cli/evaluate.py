@@ -85,11 +85,11 @@ class Average(Command):
         diet-mt average --last 5 --dir checkpoints/x --out checkpoints/x/checkpoint_average.pt
         diet-mt average A.pt B.pt C.pt --out checkpoint_average.pt
 
-    The average can be decoded like any other checkpoint. It records its sources. It has no
-    optimizer state, so training cannot be resumed from it.
+    The average records its sources and can be decoded like any other checkpoint. It has no
+    optimizer state, so training cannot resume from it.
     """
 
-    checkpoints: Sequence[File] = argument("checkpoints, unless --last and --dir", (), nargs="*")
+    checkpoints: Sequence[File] = argument("checkpoints, or use --last and --dir", (), nargs="*")
     last: Positive | None = option("average the latest N numbered checkpoints of --dir", None)
     dir: Folder | None = option("folder of the checkpoints for --last", None)
     out: File = option("checkpoint to write")
@@ -117,15 +117,15 @@ class Parity(Command):
 
         diet-mt parity checkpoints/*.1 > parity.jsonl
 
-    The comparison covers all hypotheses of all sentences: their order, tokens, scores and the
-    log-probabilities of the tokens. Sentences with differences are decoded again in float64; if the
-    two searches then agree, the difference is counted as a tie, that is, two candidates of one step
-    had equal scores in float32. CHECKPOINT is a translation model: a file, or a folder with a
-    checkpoint_best.pt. Prints a JSON line for each checkpoint to stdout, and progress to stderr.
+    Compares the order, tokens, scores and token log-probabilities of all hypotheses. Sentences with
+    differences are decoded again in float64. If the searches then agree, the difference is counted
+    as a tie: two candidates of a step had equal scores in float32. CHECKPOINT is a translation
+    model: a file, or a folder with checkpoint_best.pt. Prints a JSON line for each checkpoint to
+    stdout, and progress to stderr.
     """
 
     checkpoints: Sequence[Path] = argument("checkpoint file or folder", metavar="CHECKPOINT")
-    data: Folder | None = option("corpus folder or its bin (default: as in the checkpoint)", None)
+    data: Folder | None = option("corpus folder or its bin (default: the checkpoint's)", None)
     subset: str = option("split of the data", "test")
     beam: Positive = option("beam size", 10)
     lenpen: Finite = option("exponent of the length penalty", 0.6)
@@ -172,18 +172,18 @@ class Verify(Command):
         diet-mt verify predictions.json --references mlqa.de.json --scoring mlqa --language de
 
     Prepared data: verifies checksums, compares sentence counts of text and binarized data and of
-    the two languages, and checks every token against the dictionary. Checkpoints: verifies the
-    checksums in the file, the names and shapes of all tensors, and that all values, those of the
-    optimizer included, are finite. Prints OK, or a line for each fault.
+    the two languages, and checks all tokens against the dictionary. Checkpoints: verifies the
+    checksums in the file, the names and shapes of all tensors, and that all values, including those
+    of the optimizer, are finite. Prints OK, or a line for each fault.
 
     Rows (.jsonl): recomputes BLEU with its bootstrap interval, precisions and length ratio, chrF,
     signatures and the n-gram counts of every sentence from the saved hypotheses. References are
     matched to rows by checksum.
 
     Answers (.json): prints F1 and exact match of predictions in SQuAD's format as a JSON object,
-    equal to the official evaluation scripts. XQuAD and TyDiQA-GoldP are scored like SQuAD. The
-    rules of SQuAD 2.0 apply if the data have unanswerable questions. A question without a
-    prediction counts as wrong.
+    computed like the official evaluation scripts. XQuAD and TyDiQA-GoldP are scored like SQuAD. The
+    rules of SQuAD 2.0 apply if the data have unanswerable questions. Questions without a prediction
+    count as wrong.
 
     Tables, pages and pictures are not verified; `make results` regenerates them from the rows.
     """
@@ -192,7 +192,7 @@ class Verify(Command):
     references: Sequence[File] = option("raw references of the rows, or gold answers", ())
     scoring: str = option("scoring of the answers", "squad", choices=SCORINGS)
     language: str = option("language of the gold answers, for --scoring mlqa", "", metavar="XX")
-    null_odds: File | None = option("null odds of SQuAD 2.0; adds the best thresholds", None)
+    null_odds: File | None = option("null odds of SQuAD 2.0; also prints best thresholds", None)
 
     def run(self) -> None:
         scored = [path for path in self.paths if path.suffix in (".jsonl", ".json")]
@@ -228,10 +228,10 @@ class Predict(PredictRequest, Command):
         diet-mt predict data/glue/MNLI CHECKPOINT --split test test1 --predictions FOLDER
 
     Prints a line for each split, with the task's metrics if the split has labels; --results saves
-    them in RESULTS/TASK.jsonl. Predictions are written to FOLDER/SPLIT.tsv or, for test sets of
-    GLUE, under the file name that its server requires (MNLI-mm.tsv). Their format is GLUE's,
-    index<TAB>prediction, with the gold label as third column if it is available. The task defaults
-    to the name of the data folder.
+    them in RESULTS/TASK.jsonl. Predictions are written to FOLDER/SPLIT.tsv, those of GLUE's test
+    sets to the file name required by its server (MNLI-mm.tsv), in GLUE's format:
+    index<TAB>prediction, with the gold label as third column if available. The task defaults to the
+    name of the data folder.
     """
 
     split: Sequence[str] = option("splits to predict; dev: all dev sets", ("valid",))

@@ -31,7 +31,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "finetune": ("cli.train:Finetune", "fine-tune an encoder on GLUE, XNLI or question answering"),
     "evaluate": ("cli.evaluate:Evaluate", "decode a test set, score it with SacreBLEU, save a row"),
     "compare": ("cli.reports:Compare", "paired bootstrap tests between systems"),
-    "lengths": ("cli.reports:Lengths", "scores by sentence length and by position"),
+    "lengths": ("cli.reports:Lengths", "BLEU by source length or by test set"),
     "leaderboard": ("cli.reports:Leaderboard", "results as tables, pictures or a web page"),
     "verify": ("cli.evaluate:Verify", "verify data, checkpoints and saved results"),
     "sweep": ("cli.sweep:Sweep", "run an experiment file: prepare data, train, report"),
@@ -95,14 +95,14 @@ def parser_of(name: str) -> Parser:
 
 
 def tree() -> argparse.ArgumentParser:
-    """One parser of all commands, for shell completion."""
+    """The parser of all commands, for shell completion."""
     root = argparse.ArgumentParser(prog="diet-mt")
     words = root.add_subparsers()
     groups = {}
     for name, (_, what) in COMMANDS.items():
         group, _, last = name.rpartition(" ")
         if group and group not in groups:
-            # Completion leaves out groups without help.
+            # shtab omits groups without help.
             groups[group] = words.add_parser(group, help=f"{group} COMMAND").add_subparsers()
         parent = groups.get(group, words)
         parent.add_parser(last, parents=[parser_of(name)], add_help=False, help=what)

@@ -47,7 +47,7 @@ class Prepare(Command):
 
     out: Folder | None = None
     workers: Positive = option(
-        "number of processes, without effect on the result (default one for each core)",
+        "number of processes; results do not depend on it (default: one per core)",
         1,
         usual=cores,
     )
@@ -103,7 +103,7 @@ class Download(Corpus):
         "YAML file with URLs and checksums, in the form of the package's corpora.yaml", None
     )
     tries: Positive = option("attempts per download", 5)
-    pause: NotNegative = option("seconds before the second attempt, doubled each time", 5.0)
+    pause: NotNegative = option("seconds before the second attempt; doubled after each", 5.0)
 
     def source(self, corpus: str) -> Source:
         """The files of a corpus."""
@@ -121,16 +121,14 @@ class Multi30k(Download):
         diet-mt prepare multi30k --join 4                    adds test2 to test4, joined captions
 
     Writes raw (the original sentences), tok, bpe.codes, bpe, and bin, the data for fairseq-train.
-    The test set is test_2016_flickr. Takes half a minute and 30 MB. Licence: none is stated; the
+    The test set is test_2016_flickr. Takes half a minute and 30 MB. Licence: not stated; the
     captions derive from Flickr30k, for research use.
     """
 
     pair: str = _pair("en-de", "de-en", "en-cs", "cs-en", "de-cs", "cs-de")
     out: Folder | None = _out("data/multi30k.PAIR")
-    join: Positive = option(
-        "add test sets raw/test2 to raw/testN with 2 to N captions joined in a line", 1
-    )
-    join_training: bool = option("also join 1 to N captions, in turn, in train and valid", False)
+    join: Positive = option("add test sets raw/test2 to raw/testN with 2 to N captions per line", 1)
+    join_training: bool = option("also join 1 to N captions in turn in train and valid", False)
 
     def preparations(self) -> Iterator[Preparation]:
         from ..corpora.recipes import multi30k
@@ -170,10 +168,9 @@ class Wmt18(Download):
 
     Training: Europarl v7, Common Crawl and News Commentary v13, cleaned (counts in clean.tsv).
     Validation: newstest2017. Test: newstest2018 (with --from, SacreBLEU's archive as test.tgz). The
-    data serve both directions; PAIR below is de-en or cs-en. German takes 1.7 GB of downloads, 10
-    GB of disk, 4 GB of memory and, after the downloads, an hour on two cores, estimated from a
-    million synthetic pairs; Czech takes a quarter of that. Licence: free for research, see
-    statmt.org/wmt18/translation-task.html.
+    data are for both directions; PAIR below is de-en or cs-en. German takes 1.7 GB of downloads, 10
+    GB of disk, 4 GB of memory and, after the downloads, an estimated hour on two cores; Czech takes
+    a quarter of that. Licence: free for research, see statmt.org/wmt18/translation-task.html.
     """
 
     defaults = _LARGE  # dictionary size as in fairseq's WMT recipes
@@ -196,8 +193,8 @@ class Newstest(Corpus):
         diet-mt prepare newstest en-de --from news           newstest2008.en-de.en, or .en.gz, ...
         diet-mt prepare newstest en-cs                       downloaded by SacreBLEU
 
-    Training: 2008 to 2015, and 2016 if that is not the test year. Validation: 2017. Test: 2016. The
-    training pairs are cleaned. Takes a minute and 60 MB. Licence: free for research.
+    Training: 2008 to 2015, and 2016 if it is not the test year. Validation: 2017. Test: 2016.
+    Training pairs are cleaned. Takes a minute and 60 MB. Licence: free for research.
     """
 
     defaults: ClassVar[dict[str, Any]] = {"clean": True}
@@ -207,7 +204,7 @@ class Newstest(Corpus):
         "folder of newstestYYYY.PAIR.LANGUAGE, plain or .gz (default: SacreBLEU)", None
     )
     train_years: str = option(
-        "training years, such as 2008-2013,2015 (default 2008-2015, and 2016 if not tested on)",
+        "training years: 2008-2013,2015 (default 2008-2015, and 2016 if not the test year)",
         "",
         metavar="YEARS",
     )

@@ -79,10 +79,10 @@ class Lengths(Command):
 
     For each bucket of source lengths: SacreBLEU's BLEU of its sentences, the difference in BLEU
     from the sinusoidal system under the same conditions, and the length ratio, hypothesis tokens
-    divided by reference tokens. Source length is in words; with --sources, in what spaces separate
-    in these files, such as subwords. Buckets with too few sentences are merged. 95 % intervals are
-    from 1,000 bootstrap resamples of the sentences in a bucket. Values are means over the seeds of
-    a system; the intervals do not cover the variance between seeds.
+    divided by reference tokens. Source lengths are in words; with --sources, in tokens of these
+    files, such as subwords. Buckets with too few sentences are merged. 95 % intervals are from
+    1,000 bootstrap resamples of the sentences in a bucket. Values are means over the seeds of a
+    system; the intervals do not cover the variance between seeds.
 
     Scores are computed from the n-gram counts in sentences/CORPUS.jsonl.gz, written by diet-mt
     evaluate.
@@ -95,8 +95,8 @@ class Lengths(Command):
     width: Positive = option("width of a bucket in tokens", 5, exclusive="buckets")
     buckets: Positive | None = option("number of equally large buckets", None, exclusive="buckets")
     by_test_set: bool = option("use each test set as a bucket", False, exclusive="buckets")
-    least: Positive = option("smallest bucket in sentences", 100)
-    sources: Sequence[File] = option("sources whose lengths count (default: in words)", ())
+    least: Positive = option("minimum number of sentences in a bucket", 100)
+    sources: Sequence[File] = option("sources that define the lengths (default: words)", ())
     references: Sequence[File] = option("references of --sources, to match them to rows", ())
     trained_to: Positive | None = option("length of the longest source in training", None)
     format: str = option("format of the tables", "text", choices=TABLE_FORMATS)
@@ -231,8 +231,8 @@ class Figures(Command):
         ... --only patterns heads
         diet-mt figures --out figures          # redraws them from the saved numbers
 
-    CHECKPOINT is a translation model or a masked language model: a file, or a folder with a
-    checkpoint_best.pt. Each figure is written as PNG, as SVG and, its numbers, as JSON lines:
+    CHECKPOINT is a translation model or a masked language model: a file, or a folder with
+    checkpoint_best.pt. Each figure is written as PNG and SVG, and its numbers as JSON lines:
 
         rank        rank and singular values of attention logits and of       figures 2 and 8
                     positional logits
@@ -244,9 +244,9 @@ class Figures(Command):
         heads       local heads and their distances: a table on stdout
 
     Logits are computed in float64 by the model's own attention, including the biases of its
-    projections. If a model has fewer positions than --rank-tokens or --positions, all models are
-    shown over that smaller number. Rank plots and curves mark the length of the longest training
-    sentence where they go beyond it. Three tiny models take half a minute.
+    projections. If a model has fewer positions than --rank-tokens or --positions, the figures of
+    all models have that smaller number. Rank plots and curves that go beyond the longest training
+    sentence mark its length. Three tiny models take half a minute.
     """
 
     checkpoints: Sequence[Path] = argument(

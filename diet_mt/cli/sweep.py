@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def once(pairs: Sequence[tuple[str, str]], where: str) -> dict[str, str]:
-    """Name and value pairs as a mapping; a UserError for a name that is given twice."""
+    """Name and value pairs as a mapping; raises UserError for a repeated name."""
     values: dict[str, str] = {}
     for name, value in pairs:
         if name in values:
@@ -40,7 +40,7 @@ def choice(text: str) -> dict[str, str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep(Command):
-    """Runs an experiment file: prepares the data, carries out all runs, prints the report.
+    """Runs an experiment file: prepares the data, executes all runs, prints the report.
 
         diet-mt sweep demo                         config/demo.yaml: four tiny models, eight minutes
         diet-mt sweep multi30k --jobs 4            four runs in parallel, one thread each
@@ -53,7 +53,7 @@ class Sweep(Command):
     FILE is a path or the name of a file in config/, in YAML:
 
         extends: multi30k                            a file whose entries are inherited
-        settings: {data: data/mine, from: null}      variables; null: no value; ???: needs --set
+        settings: {data: data/mine, from: null}      variables; null: no value; ???: set by --set
         prepare: ["diet-mt prepare multi30k en-de --out {data} --from={from}"]
         runs:                                        all combinations: here four runs
           - {system: [sinusoidal, shaw], seed: [1, 2]}
@@ -63,10 +63,10 @@ class Sweep(Command):
 
     and the keys training and options, which diet-mt train --recipe reads. The commands of a run are
     executed in order until one fails; FOLDER/sweep.log has their output. Entries with the same
-    folder and the same first command form one run, for example a training that is decoded in
-    several ways. Running a sweep again resumes it: every command skips completed work. A failed run
-    does not stop the others; at the end, the sweep prints a line for each failure and exits with
-    status 2, without a report.
+    folder and first command form one run, for example a training that is decoded in several ways.
+    Running a sweep again resumes it: every command skips completed work. A failed run does not stop
+    the others; at the end, the sweep prints a line for each failure and exits with status 2,
+    without a report.
     """
 
     file: str = argument("experiment: demo, multi30k, table4 ..., or a path", metavar="FILE")

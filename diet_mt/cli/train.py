@@ -34,7 +34,7 @@ class Trained(Command):
     save_dir: Folder = option("folder for checkpoints", metavar="DIR")
     dry_run: bool = option("only print the fairseq-train command", False)
     machines: Machines
-    max_tokens_per_device: Positive | None = option("size of a batch (default: the recipe's)", None)
+    max_tokens_per_device: Positive | None = option("batch tokens (default: the recipe's)", None)
 
     def request(self) -> TrainingRequest:
         """The recipe and the options given on the command line."""
@@ -80,18 +80,18 @@ class Train(Trained):
             --source-lang en --target-lang de         on all GPUs of this machine
 
     DATA is a folder made by fairseq-preprocess, or the corpus folder that contains it. ARCH is
-    ENCODING_SIZE. Any option of fairseq-train may be given and overrides the recipe. The folder
-    receives the checkpoints, the command, the log and, at the end, a file `done`. Running the
-    command again resumes from the last checkpoint; a finished training is left as it is. A folder
-    of another training is an error. If the recipe sets tokens-per-update, an update has the same
-    size for any number of GPUs. For several machines, run the command once on each, with --nodes,
-    --node-rank and --master, or under Slurm with srun. To disable an option of a recipe, write a
-    recipe with `extends: NAME` and `OPTION: false`.
+    ENCODING_SIZE. All options of fairseq-train are accepted and override the recipe. The save-dir
+    contains the checkpoints, the command, the log and, at the end, a file `done`. Running the
+    command again resumes from the last checkpoint, and does nothing if the training has finished. A
+    folder of another training is an error. If the recipe sets tokens-per-update, an update has the
+    same size for any number of GPUs. On several machines, run the command once on each, with
+    --nodes, --node-rank and --master, or under Slurm with srun. To disable an option of a recipe,
+    write a recipe with `extends: NAME` and `OPTION: false`.
     """
 
     data: Path = argument("folder made by diet-mt prepare or fairseq-preprocess")
     arch: str = argument("architecture: diet_rel_tiny, sinusoidal_base, ...")
-    tokens_per_update: Positive | None = option("over all devices (default: the recipe's)", None)
+    tokens_per_update: Positive | None = option("on all devices (default: the recipe's)", None)
 
     def run(self) -> None:
         from ..experiments.fairseq_command import translation
@@ -110,7 +110,7 @@ class Pretrain(Trained):
             --sequences-per-update 64 --lr 0.001 --save-dir ...             a tiny model
         ... --dry-run                                     only prints the command
 
-    Any option of fairseq-train may be given and overrides the recipe. An update has the same number
+    All options of fairseq-train are accepted and override the recipe. An update has the same number
     of sequences for any number of GPUs. Running the command again resumes the training. The base
     size takes an estimated few weeks on one recent GPU and (3 + retained checkpoints) x 1.3 GB of
     disk.
@@ -120,7 +120,7 @@ class Pretrain(Trained):
     system: str = argument("encoding: learned, diet_rel, diet_abs, ...")
     size: str = option("model size: tiny, small or base", "base")
     segment_encoding: str | None = _segments()
-    sequences_per_update: Positive | None = option("over all devices (default: the recipe's)", None)
+    sequences_per_update: Positive | None = option("on all devices (default: the recipe's)", None)
 
     def run(self) -> None:
         from ..evaluation.fairseq_options import import_fairseq
@@ -146,8 +146,8 @@ class Finetune(Trained):
         ... --dry-run               only prints the command
 
     DATA is made by diet-mt prepare glue, xnli or qa, and CHECKPOINT by diet-mt pretrain. Saves
-    checkpoint_best.pt, selected by the task's main metric on its first dev set. Any option of
-    fairseq-train may be given and overrides the recipe. Running the command again resumes the
+    checkpoint_best.pt, selected by the task's main metric on its first dev set. All options of
+    fairseq-train are accepted and override the recipe. Running the command again resumes the
     training. An epoch of a tiny model on CoLA takes about 20 seconds on one core.
     """
 

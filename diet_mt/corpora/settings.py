@@ -19,14 +19,14 @@ class Limits:
     """Cleaning of the training pairs."""
 
     langs: tuple[str, str] = ("", "")
-    max_words: Positive = option("words per side, separated by white space", 250)
-    max_chars: Positive = option("characters per side", 2000)
+    max_words: Positive = option("maximum words per side, separated by white space", 250)
+    max_chars: Positive = option("maximum characters per side", 2000)
     ratio: NotNegative = option(
-        "length ratio of the longer side to the shorter, in characters", 2.0
+        "maximum ratio of the longer side to the shorter, in characters", 2.0
     )
-    language_chars: Positive = option("least characters of a side for language identification", 40)
+    language_chars: Positive = option("minimum characters of a side to identify its language", 40)
     certainty: NotNegative = option(
-        "least probability of another language; above 1: no identification", 0.9
+        "minimum probability of another language; above 1: no identification", 0.9
     )
 
 

@@ -22,7 +22,7 @@ class DietSentencePredictionConfig(Config):
     metrics: str = field(
         default="",
         metadata={
-            "help": "what a validation measures, by spaces: accuracy, f1 (of class 1), matthews; "
+            "help": "validation metrics, separated by spaces: accuracy, f1 (of class 1), matthews; "
             "with --regression-target pearson, spearman (default: accuracy or pearson). Each can "
             "be the --best-checkpoint-metric"
         },

@@ -1,6 +1,6 @@
 """``--bpe diet_wordpiece``: the WordPiece of a prepared corpus, for fairseq's hub and tasks.
 
-For SentencePiece fairseq has its own, ``--bpe sentencepiece``.
+fairseq itself supports SentencePiece (``--bpe sentencepiece``).
 """
 
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from ..system.errors import UserError
 class WordPieceConfig(FairseqDataclass):
     wordpiece_folder: str = field(
         default="",
-        metadata={"help": "folder with wordpiece.json, as diet-mt prepare mlm makes it (bin)"},
+        metadata={"help": "folder with wordpiece.json: bin of diet-mt prepare mlm"},
     )
 
 
@@ -36,13 +36,13 @@ class WordPieceBPE:
         return " ".join(self.tokenizer.pieces(text))
 
     def decode(self, pieces: str) -> str:
-        """Inverse of :meth:`encode`, as far as a tokenizer has one."""
+        """The text of ``pieces``; inverts :meth:`encode` up to the tokenizer's normalization."""
         return self.tokenizer.text(pieces.split())
 
     def is_beginning_of_word(self, piece: str) -> bool:
-        """Whether a word begins with it; whole words are masked together, marks stand alone."""
+        """Whether ``piece`` begins a word or is a special symbol, for whole-word masking."""
         return piece in (*FIRST, MASK) or self.tokenizer.begins_word(piece)
 
 
-# At the end, since the models of the plugin import this file.
+# At the end, because the models of the plugin import this file.
 from .. import plugin as plugin  # noqa: E402

@@ -37,8 +37,8 @@ class Search:
     )
     max_tokens: Positive = option("source tokens of a batch", 4096)
     lenpens: Sequence[Finite] = option(
-        "choose the exponent with the highest BLEU on the validation set; such rows have a table "
-        "of their own",
+        "exponents, of which that with the highest BLEU on the validation set is used; such rows "
+        "form separate tables",
         (),
         flag="--tune-lenpen",
         metavar="LENPEN",
@@ -75,7 +75,7 @@ class EvaluateRequest:
     data: Path = argument("folder made by diet-mt prepare or fairseq-preprocess")
     checkpoint: Path = argument("checkpoint file, or folder of a training")
     subset: str = option(
-        "split of the data (default test, or test1 if that is for the checkpoint's direction)", ""
+        "split of the data (default: test, or test1 for checkpoints of the reverse direction)", ""
     )
     source: File | None = option("source text, one sentence per line", None)
     reference: File | None = option("reference translations of --source", None)
@@ -88,7 +88,7 @@ class EvaluateRequest:
     def __post_init__(self) -> None:
         if self.system and not _NAME.fullmatch(self.system):
             raise UserError(
-                f"--system {self.system}: a file name may only have letters, digits and . _ , + -"
+                f"--system {self.system}: only letters, digits and . _ , + - are allowed"
             )
 
 

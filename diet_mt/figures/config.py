@@ -19,7 +19,7 @@ class FigureConfig:
     near: Count = option("largest distance that counts as near, in tokens", 2, metavar="K")
 
     def __post_init__(self) -> None:
-        least = 2 * self.near + 2  # or the last position would be near the first half
+        least = 2 * self.near + 2  # otherwise the last position is near the first half
         if self.positions < least:
             raise UserError(
                 f"--positions {self.positions}: must be at least {least} with --near {self.near}"

@@ -1,9 +1,9 @@
 """Options of the translation model: fairseq's own, flattened, and ours.
 
 fairseq's ``TransformerConfig`` is nested, and a nested configuration cannot be registered for the
-command line: stock fairseq then ignores every ``--encoder-*`` flag without a word, fairseq-fixed
-stops inside hydra. The registered dataclass is therefore flat, made from fairseq's own fields, and
-turned into the nested one when a model is built.
+command line: stock fairseq then silently ignores all ``--encoder-*`` flags, fairseq-fixed stops
+inside hydra. The registered dataclass is therefore flat, made from fairseq's own fields, and
+converted to the nested one when a model is built.
 """
 
 import dataclasses
@@ -37,7 +37,7 @@ from ..system.options import flag
 
 ATTENTION_SCALES = ("head", "model")
 
-# What would lead positions past the one path that carries them, and what to use instead.
+# Options that would bypass the position encoding, and their replacements.
 _REFUSED = {
     "no_token_positional_embeddings": "use --position-encoding none",
     "encoder_learned_pos": "use --position-encoding learned",
@@ -55,28 +55,28 @@ def with_help(default: Any, help: Optional[str]) -> Any:
 
 @dataclass
 class PlaceOptions(FairseqDataclass):
-    """Where position information goes. Names as on the command line, with dashes."""
+    """Encoding and sites of positions. Names have dashes, as on the command line."""
 
     position_encoding: str = with_help(
         "diet-rel",
-        "position encoding, in the attention where it acts (--position-in), at the input, or both: "
+        "position encoding, inside attention (--position-in), at the input, or both: "
         f"{', '.join(sorted(NAMES))}",
     )
     position_in: Optional[str] = with_help(
         None,
-        f"kinds of attention that it acts in, separated by commas: {', '.join(KINDS)} (default: "
-        "all that it is defined for)",
+        f"attention modules that use the encoding, separated by commas: {', '.join(KINDS)} "
+        "(default: all that it supports)",
     )
     position_input: Optional[str] = with_help(
         None,
-        "positions added to the token embeddings, with an encoding inside attention: "
-        f"{', '.join(AT_INPUT)} (default: the encoding's own); an option that both have is "
-        "--position-encoding's",
+        "additional encoding at the input, with one inside attention: "
+        f"{', '.join(AT_INPUT)} (default: that of the encoding); options of both apply to "
+        "--position-encoding",
     )
     position_randomized: Optional[int] = with_help(
         None,
-        "tokens stand at a random choice of so many positions, sorted, drawn anew in every step of "
-        "training, so that it covers those of longer sentences",
+        "positions are a sorted random sample of this many, drawn in each training step, so that "
+        "training covers the positions of longer sentences",
     )
     attention_scale: str = with_help(
         "head", "divide q.k by the square root of the head size (head) or model width (model)"
@@ -84,7 +84,7 @@ class PlaceOptions(FairseqDataclass):
 
 
 def _encoding_field(name: str, option: Option) -> Tuple[str, Any, Any]:
-    """An option of the encodings, as a field whose help lists the encodings that take it."""
+    """An option of the encodings, as a field whose help lists the encodings with this option."""
     encodings = ", ".join(
         encoding if default is None or default is False else f"{encoding}: {default}"
         for encoding, default in defaults_of(name).items()
@@ -95,12 +95,12 @@ def _encoding_field(name: str, option: Option) -> Tuple[str, Any, Any]:
     return option.attribute, kind, with_help(default, f"{option.meaning}{choices} ({encodings})")
 
 
-# The options of all encodings are fields, too.
+# The options of all encodings are also fields.
 PositionOptions: Any = dataclasses.make_dataclass(
     "PositionOptions",
     [_encoding_field(name, option) for name, option in OPTIONS.items()],
     bases=(PlaceOptions,),
-    namespace={"__module__": __name__, "__doc__": "Which positions, and where they go."},
+    namespace={"__module__": __name__, "__doc__": "Options of the position encoding."},
 )
 
 
@@ -110,19 +110,19 @@ class TranslationOptions(PositionOptions):
 
     compile: bool = with_help(
         False,
-        "train with layers and loss compiled by torch.compile: one graph for each kind of layer, a "
-        "minute when the training starts (GPU)",
+        "train with layers and loss compiled by torch.compile: one graph per kind of layer, in a "
+        "minute when training starts (GPU)",
     )
     beyond_table: str = with_help(
         REFUSE,
-        "what tables of positions say of sentences that are longer than they "
-        f"(--max-source-positions, --max-target-positions): {', '.join(EXTRAPOLATIONS)}; also when "
-        "decoding, in --model-overrides",
+        "rule for sentences longer than the position tables (--max-source-positions, "
+        f"--max-target-positions): {', '.join(EXTRAPOLATIONS)}; decoding can override it by "
+        "--model-overrides",
     )
     reset_positions: bool = with_help(
         False,
-        "take only the other weights of a checkpoint with other positions; those of this model "
-        "start anew (--finetune-from-model, or --restore-file with --reset-optimizer)",
+        "initialize the positions anew and load all other weights from a checkpoint with other "
+        "positions (--finetune-from-model, or --restore-file with --reset-optimizer)",
     )
 
 
@@ -173,9 +173,7 @@ class NestedConfig(TranslationOptions, TransformerConfig):
         return "encoder", "decoder"
 
     def signatures(self) -> List[str]:
-        """What the weights of a model with this configuration mean, in words; behind it, those of
-        other models that mean the same.
-        """
+        """The signature of this configuration's weights, then equivalent ones of other models."""
         return [f"{text} scale={self.attention_scale}" for text in self.encoding.continues()]
 
     def attention_scale_of(self, stack: Any, kind: str) -> float:
@@ -193,7 +191,7 @@ Config = TypeVar("Config", bound=NestedConfig)
 def nested_config(options: Any, kind: Type[Config]) -> Config:
     """Flat options, parsed or restored -> the checked configuration of a model, of class ``kind``.
 
-    A UserError has every invalid option.
+    Raises UserError with all invalid options.
     """
     cfg: Config = kind.from_namespace(options)
     problems = [
@@ -223,7 +221,7 @@ def nested_config(options: Any, kind: Type[Config]) -> Config:
     except UserError as error:
         problems.append(str(error))
     tied = cfg.share_decoder_input_output_embed or cfg.share_all_embeddings
-    # fairseq settles these two before it reads the width, at 512.
+    # fairseq sets both to 512 before it reads the width.
     cfg.decoder.input_dim = safe_getattr(options, "decoder_input_dim", None) or width
     cfg.decoder.output_dim = safe_getattr(options, "decoder_output_dim", None) or (
         words if tied else width
@@ -241,14 +239,14 @@ def nested_config(options: Any, kind: Type[Config]) -> Config:
 
 
 def unknown_choice(options: Any, name: str, known: Collection[str]) -> Iterator[str]:
-    """A sentence where the value of the option ``name`` is none of ``known``."""
+    """A message if the value of the option ``name`` is not in ``known``."""
     value = str(getattr(options, name))
     if value not in known:
         yield f"{flag(name)} {value}: choose from {', '.join(known)}"
 
 
 def _size_problems(cfg: NestedConfig) -> Iterator[str]:
-    """A sentence for each invalid size, and share of what dropout leaves out."""
+    """A message for each invalid size and dropout probability."""
     lengths = ("max_source_positions", "max_target_positions")[: len(cfg.stacks)]
     sizes = {flag(name): getattr(cfg, name) for name in lengths}
     longest = max(sizes.values())

@@ -15,7 +15,7 @@ from ..positions import SEGMENT_ENCODINGS
 from ..system.errors import UserError
 from .options import NestedConfig, PositionOptions, nested_config, unknown_choice, with_help
 
-# Tokens in the longest sequence, where neither options nor task say it: as in BERT.
+# Default maximum sequence length in tokens: BERT's.
 LONGEST = 512
 
 
@@ -25,24 +25,22 @@ class SentenceOptions(PositionOptions):
 
     segment_encoding: str = with_help(
         "none",
-        "where it enters which segment (sentence, or question and context) a token is of: "
+        "encoding of segments (two sentences, or question and context): "
         f"{', '.join(SEGMENT_ENCODINGS)}",
     )
-    num_segments: int = with_help(2, "different segments")
+    num_segments: int = with_help(2, "number of segments")
     max_source_positions: Optional[int] = with_help(
         None,
-        "tokens in the longest sequence that the model is built for: the size of its position "
-        "tables (--max-positions, the task's limit, is at most as long); default: "
-        f"--tokens-per-sample of the task, or {LONGEST} where the task has no such option or "
-        "--max-positions is given",
+        "maximum sequence length of the model in tokens, the size of its position tables "
+        "(--max-positions, the limit of the task, may be smaller); default: --tokens-per-sample of "
+        f"the task, or {LONGEST} if the task has no such option or --max-positions is given",
     )
     checkpoint_activations: bool = with_help(
-        False, "compute activations again in the backward pass, to save memory"
+        False, "recompute activations in the backward pass to save memory"
     )
     offload_activations: bool = with_help(
         False,
-        "keep activations on the CPU until the backward pass (with --checkpoint-activations, which "
-        "this turns on)",
+        "offload activations to the CPU until the backward pass; implies --checkpoint-activations",
     )
 
 
@@ -87,7 +85,7 @@ class SentenceConfig(NestedConfig):
 def plain_options(options: Any, task: Any = None) -> Namespace:
     """Parsed or restored options -> all fields of ``DietRobertaConfig``, and RoBERTa's others.
 
-    ``task``: the one that the model is built for, which may say the length of its sequences.
+    ``task``: the task of the model, which may define the length of its sequences.
     """
     given = {
         each.name: safe_getattr(options, each.name, each.default)
@@ -107,7 +105,7 @@ def plain_options(options: Any, task: Any = None) -> Namespace:
 
 
 def _tokens_per_sample(task: Any) -> Optional[int]:
-    """``--tokens-per-sample`` of ``task``, from which fairseq's RoBERTa takes its positions."""
+    """``--tokens-per-sample`` of ``task``, the number of positions of fairseq's RoBERTa."""
     for options in (getattr(task, "cfg", None), getattr(task, "args", None)):  # args: older tasks
         if length := safe_getattr(options, "tokens_per_sample", None):
             return int(length)
@@ -120,7 +118,7 @@ def write_length(options: Any, longest: int) -> None:
     """
     copies = [options]
     if OmegaConf.is_config(options):
-        # For --arch diet_roberta fairseq hands over a copy; its parent has what will be saved.
+        # For --arch diet_roberta fairseq passes a copy, whose parent is saved.
         root = options._get_parent()
         saved = None if root is None else root.get("model")
         copies += [] if saved is None else [saved]
@@ -138,7 +136,7 @@ def sentence_config(options: Namespace) -> SentenceConfig:
     problems = []
     cfg: Optional[SentenceConfig] = None
     try:
-        # RoBERTa's architecture turns on what would lead positions past the one path for them.
+        # RoBERTa's architecture enables options that would bypass the position encoding.
         given = {**vars(options), **sizes, "encoder_learned_pos": False}
         cfg = nested_config(Namespace(**given), SentenceConfig)
     except UserError as error:
@@ -146,15 +144,13 @@ def sentence_config(options: Namespace) -> SentenceConfig:
     if problems := [*problems, *_further_problems(options, cfg)]:
         raise UserError("; ".join(problems))
     assert cfg is not None
-    # Tokens are as small as BERT's, unless something that cannot be small is added to them.
+    # Token embeddings have the size of BERT's, unless sinusoids of fixed size are added to them.
     cfg.no_scale_embedding = not cfg.encoding.fixed_input
     return cfg
 
 
 def _further_problems(options: Namespace, cfg: Optional[SentenceConfig]) -> Iterator[str]:
-    """A sentence for each invalid option that only an encoder-only model has; ``cfg`` is None where
-    there are problems already.
-    """
+    """A message for each invalid option of encoder-only models; ``cfg`` is None after problems."""
     yield from unknown_choice(options, "segment_encoding", SEGMENT_ENCODINGS)
     if cfg is not None and options.segment_encoding == "per-head" and cfg.encoding.mixes_keys:
         yield (

@@ -1,4 +1,4 @@
-"""The task ``diet_translation``: fairseq's, with a choice of length penalty and of int8."""
+"""The task ``diet_translation``: fairseq's ``translation`` with a length penalty and int8."""
 
 from dataclasses import dataclass, field
 from typing import Any, Dict, Optional
@@ -13,7 +13,7 @@ from ..system.errors import UserError
 
 @dataclass
 class DietTranslationConfig(TranslationConfig):
-    """fairseq's options of a translation task, and ours."""
+    """Options of fairseq's translation task, a length penalty, and decoding in int8."""
 
     length_penalty: str = field(
         default="fairseq",
@@ -25,15 +25,15 @@ class DietTranslationConfig(TranslationConfig):
     int8: bool = field(
         default=False,
         metadata={
-            "help": "decode with linear layers in 8-bit integers, on a CPU: faster, and BLEU about "
-            "the same (fairseq-generate, fairseq-interactive)"
+            "help": "decode with linear layers in 8-bit integers on a CPU: faster, at about the "
+            "same BLEU (fairseq-generate, fairseq-interactive)"
         },
     )
 
 
 @register_task("diet_translation", dataclass=DietTranslationConfig)
 class DietTranslationTask(TranslationTask):
-    """Trains and decodes as ``translation`` does; their checkpoints serve each other."""
+    """Trains and decodes like ``translation``, with interchangeable checkpoints."""
 
     def __init__(self, cfg: DietTranslationConfig, src_dict: Any, tgt_dict: Any) -> None:
         if cfg.length_penalty not in GENERATORS:
@@ -54,10 +54,10 @@ class DietTranslationTask(TranslationTask):
         extra = dict(extra_gen_cls_kwargs or {})
         if self.cfg.length_penalty != "fairseq":
             if seq_gen_cls is not None:
-                raise UserError(f"--length-penalty gnmt is not for {seq_gen_cls.__name__}")
+                raise UserError(f"--length-penalty gnmt: not for {seq_gen_cls.__name__}")
             if getattr(args, "score_reference", False):
                 raise UserError(
-                    "--score-reference takes no length penalty; leave --length-penalty gnmt out"
+                    "--score-reference: has no length penalty; leave out --length-penalty gnmt"
                 )
             seq_gen_cls = own_generator(models, args, "gnmt", {**extra, **more}) or GnmtGenerator
             if getattr(args, "print_alignment", None):

@@ -107,11 +107,11 @@ class ExtractiveQAConfig(FairseqDataclass):
     """Options of the task."""
 
     data: str = field(default=MISSING, metadata={"help": "folder made by diet-mt prepare qa"})
-    max_positions: int = field(default=512, metadata={"help": "tokens in a window at most"})
+    max_positions: int = field(default=512, metadata={"help": "maximum number of window tokens"})
     max_answer: int = field(
-        default=MAX_ANSWER, metadata={"help": "subwords in a predicted answer at most"}
+        default=MAX_ANSWER, metadata={"help": "maximum number of subwords in a predicted answer"}
     )
-    no_shuffle: bool = field(default=False, metadata={"help": "keep the order of the questions"})
+    no_shuffle: bool = field(default=False, metadata={"help": "do not shuffle the questions"})
     seed: int = II("common.seed")
 
 
