@@ -37,8 +37,8 @@ MODELS: dict[str, dict[str, Any]] = {
 BATCHES = {"small": 8, "base": 2}  # sentences: a step takes about a second on two cores
 POSITIONS, VOCABULARY, MASKED = 512, 30_000, 0.15
 
-# Table 6: encoder, options, and what the paper prints for English and many languages: parameters
-# with their difference to the first row, and the average score.
+# Table 6: encoder, options, and the paper's values for English and many languages: parameters with
+# their difference to the first row, and the average score.
 _SHARED = {"position_sharing": "layer-wise"}
 _OWN = {"position_sharing": "none"}
 TABLE_6: dict[str, tuple[str, dict[str, Any], str]] = {
@@ -49,14 +49,14 @@ TABLE_6: dict[str, tuple[str, dict[str, Any], str]] = {
     "DIET-ABS (rank 128)": ("diet-abs", _OWN, "128.6M +16.8%, 85.3, 197.4M +10.0%, 56.8"),
     "DIET-ABS (rank 128, share)": ("diet-abs", {}, "111.3M +1.1%, 85.2, 180.1M +0.6%, 58.9"),
 }
-# Its columns: BERT's uncased vocabulary, and the 120,000 pieces of section 4.2.
+# Columns of table 6: BERT's uncased vocabulary, and the 120,000 pieces of section 4.2.
 VOCABULARIES = {"English": 30522, "multilingual": 120000}
 
 
 def make_bert(
     encoding: str, size: str = "base", vocabulary: int = VOCABULARY, **options: Any
 ) -> DietRobertaModel:
-    """The paper's BERT with fixed random weights. ``options``: changes to its options."""
+    """The paper's BERT with fixed random weights. ``options``: override its options."""
     words = Dictionary()
     for number in range(vocabulary - len(words)):
         words.add_symbol(str(number))
@@ -73,9 +73,9 @@ def make_bert(
 def make_steps(
     model: DietRobertaModel, tokens: Tensor, masked: Tensor
 ) -> dict[str, Callable[[], None]]:
-    """``train`` and ``forward`` over ``tokens`` (B, S), the second half of the second segment.
+    """``train`` and ``forward`` over ``tokens`` (B, S), whose second half is the second segment.
 
-    A training step predicts those ``masked`` (B, S).
+    A training step predicts the ``masked`` (B, S) tokens.
     """
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
     segments = torch.arange(tokens.size(1), device=tokens.device).ge(tokens.size(1) // 2)

@@ -1,8 +1,8 @@
 """Operators of one training step, counted without a GPU.
 
-Model and batch are tensors of the device ``meta``, which compute nothing and take the branches of a
-GPU. Where torch itself asks for CUDA, the kernels of a GPU stand in: attention and dropout are one
-operator each. Each system is counted in a process of its own, stock fairseq without the plugin.
+Model and batch are tensors on the device ``meta``, which compute nothing and take the branches of a
+GPU. Where torch itself requires CUDA, substitutes call the GPU kernels: attention and dropout are
+one operator each. Each system runs in its own process, stock fairseq without the plugin.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from .worker import RANDOM_DATA, Job, System
 
 PARTS = ("forward", "backward", "update")
 _NO_KERNEL = ("empty", "new_empty", "_unsafe_view")  # in addition to views
-# From Python's numbers to the device, which torch does without an operator.
+# Copies of Python's numbers to the device, for which torch dispatches no operator.
 _COPYING = [(torch, "tensor"), (torch, "as_tensor"), (Tensor, "new_tensor")]
 _READ = ("_local_scalar_dense", "is_nonzero", "equal", "nonzero", "masked_select")
 
@@ -65,9 +65,9 @@ class Counted(TorchDispatchMode):
 
     def _copying(self, make: Callable[..., Tensor]) -> Callable[..., Tensor]:
         def wrapped(*given: Any, **options: Any) -> Tensor:
-            made, numbers = make(*given, **options), not any(map(torch.is_tensor, given[-1:]))
-            self.waits[self.part] += made.device.type == self.device != "cpu" and numbers
-            return made
+            copy, numbers = make(*given, **options), not any(map(torch.is_tensor, given[-1:]))
+            self.waits[self.part] += copy.device.type == self.device != "cpu" and numbers
+            return copy
 
         return wrapped
 
@@ -76,23 +76,22 @@ class Counted(TorchDispatchMode):
     ) -> Any:
         kwargs = kwargs or {}
         name = func.name().partition("::")[2].partition(".")[0]
-        answer = None
+        result = None
         if self._waits(name, args, kwargs):
             self.waits[self.part] += 1
-            answer = _read(name, args, kwargs) if self.device == "meta" else None
-        if answer is None:
-            answer = func(*args, **kwargs)
-        given = (x for x in tree_iter((args, answer)) if isinstance(x, Tensor))
-        if any(x.device.type == self.device for x in given):
+            result = _read(name, args, kwargs) if self.device == "meta" else None
+        if result is None:
+            result = func(*args, **kwargs)
+        tensors = (x for x in tree_iter((args, result)) if isinstance(x, Tensor))
+        if any(x.device.type == self.device for x in tensors):
             free = func.is_view or name.startswith(_NO_KERNEL)
             (self.views if free else self.kernels)[self.part] += 1
-        return answer
+        return result
 
     def _waits(self, name: str, args: Any, kwargs: dict[str, Any]) -> bool:
         """Whether Python would wait for a GPU."""
-        there = [x for x in args if torch.is_tensor(x) and x.device.type == self.device]
         if name in _READ:
-            return bool(there)
+            return any(torch.is_tensor(x) and x.device.type == self.device for x in args)
         if name in ("index", "index_put", "index_put_"):  # of a mask: nonzero
             return any(x is not None and x.dtype == torch.bool for x in args[1])
         if name == "_to_copy":
@@ -101,7 +100,7 @@ class Counted(TorchDispatchMode):
 
 
 def _read(name: str, args: Any, kwargs: dict[str, Any]) -> Any:
-    """A value that a read from the GPU could return: True, or one."""
+    """A possible result of a read from the GPU: True or 1; None if the operator can run."""
     if name in ("_local_scalar_dense", "is_nonzero"):
         return torch.ones((), dtype=args[0].dtype, device="cpu").item()
     if name == "_to_copy" and torch.device(kwargs["device"]).type == "cpu":
@@ -171,17 +170,17 @@ def count(words: list[str], precision: str, device: str, vocabulary: int) -> Rec
         trainer.lr_step_begin_epoch(1)
         own_backward, own_clip = trainer.optimizer.backward, trainer.clip_grad_norm
         trainer.optimizer.backward, trainer.clip_grad_norm = backward, clip
-        if precision == "fp16":  # whose comparisons with infinity would be answered with yes
+        if precision == "fp16":  # its comparisons with infinity would be True
             scaler = trainer.optimizer.scaler
             own_check = scaler.check_overflow
             scaler.check_overflow = lambda norm: own_check(float(norm))
         criterion.register_forward_pre_hook(forward)
         batch = apply_to_sample(lambda x: x.to(device), batch)
-        for mode in (Counted(device), Counted(device), counted):  # the first ones make what stays
+        for mode in (Counted(device), Counted(device), counted):  # the first steps allocate states
             with mode, warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # fairseq's, about apex
                 trainer.train_step([batch])
-        metrics.reset()  # which have no values
+        metrics.reset()  # they have no values
     kernels, waits = counted.kernels, counted.waits
     passes = waits["forward"] + waits["backward"]
     totals = {"operators": kernels.total(), "views": counted.views.total(), "waits": waits.total()}

@@ -1,14 +1,14 @@
 """Worker process of a benchmark: one system, with or without the plugin.
 
-It is run by the path of this file and imports nothing of the package: stock fairseq is measured as
-its users have it, and fairseq skips a --user-dir that is in ``sys.modules`` already. Messages are
-lines of JSON. The first one on stdin is the :class:`Job`; each further one has one answer. KIND is
-train, forward or decode, LOAD the arguments of :meth:`System.batches`:
+This file is run by its path and imports nothing of the package, because stock fairseq is measured
+without the plugin, and fairseq skips a --user-dir that is already in ``sys.modules``. Messages are
+lines of JSON. The first message on stdin is the :class:`Job`; each further message has one answer.
+KIND is train, forward or decode, LOAD the arguments of :meth:`System.batches`:
 
     ["prepare", KIND, LOAD]             model, batches, first pass     -> batches, sentences, ...
     ["turn", KIND, {}]                  runs all batches once          -> {"seconds": ...}
-    ["outputs", KIND, {}]               the same, of decode            -> {"outputs": ...}
-    ["peak", KIND, {"tokens": N}]       a pair of sentences of N each  -> {"peak_bytes": ...}
+    ["outputs", KIND, {}]               the same, with hypotheses      -> {"outputs": ...}
+    ["peak", KIND, {"tokens": N}]       a pair of N and N tokens       -> {"peak_bytes": ...}
 
 Between messages the worker blocks in ``read`` and uses no CPU time. An error ends it with a
 traceback on stderr.
@@ -47,15 +47,15 @@ from fairseq.tasks.translation import TranslationTask
 from fairseq.trainer import Trainer
 
 RANDOM_DATA = "random"  # in place of a data folder
-LONGEST_OUTPUT = 200  # tokens of a hypothesis, where the model decides; default of fairseq-generate
-# Lengths of random sentences: mean, deviation and limits as of Multi30k in subwords, end included.
+LONGEST_OUTPUT = 200  # tokens of a hypothesis of free length; the default of fairseq-generate
+# Lengths of random sentences, as in Multi30k in subwords, with the end-of-sentence symbol.
 _MEAN, _DEVIATION, _SHORTEST, _LONGEST = 15.0, 5.0, 5, 40
 _SENTENCES = 4000
 _WARMUP_TOKENS = 8
 # Batches of CTranslate2 to choose from: batch_type and max_batch_size of translate_batch.
 _BATCHES = [("examples", size) for size in (8, 16, 32, 64)]
 _BATCHES += [("tokens", size) for size in (512, 1024, 2048)]
-_TRIED_ON = 128  # sentences at most, for the choice
+_TRIAL_SENTENCES = 128  # maximum, to choose among them
 
 Run = Callable[[Any], Any]  # the work on one batch
 Lengths = Callable[[np.random.Generator], Any]
@@ -96,12 +96,12 @@ class System:
         self.cfg.common.tpu, self.cfg.common.cpu = False, job.device == "cpu"
         self.cfg.distributed_training.distributed_world_size = 1
         self.job, self.kind = job, ""
-        self.setup = 0.0  # seconds of the making of the model and of first passes
+        self.setup = 0.0  # seconds to build the model, and of first passes
         self.task = self._random_task() if job.words[0] == RANDOM_DATA else self._real_task()
         self.model: Any = None
         self.data: list[Any] = []
         self.run: Run = lambda batch: None
-        self.setting = ""  # what CTranslate2 chose
+        self.setting = ""  # version and layout of CTranslate2
 
     def _real_task(self) -> Any:
         task = tasks.setup_task(self.cfg.task)
@@ -129,12 +129,12 @@ class System:
                 "setup": round(self.setup, 1),
                 "setting": self.setting,
                 "positions": getattr(self.model, "signature", ""),  # of ours
-                "plugin": "diet_mt" in sys.modules,  # which changes fairseq
+                "plugin": "diet_mt" in sys.modules,  # it patches fairseq
             }
         return {"outputs": self.outputs()} if what == "outputs" else self.timed()
 
     def prepare(self, kind: str, **load: Any) -> None:
-        """Batches of ``load``, and the first pass over them by a model that stays for the next."""
+        """Builds the batches of ``load`` and, for another ``kind``, the model; runs them once."""
         start = time.perf_counter()
         self.data = self.batches("test" if kind == "decode" else "train", **load)
         self.sentences = sum(len(batch["id"]) for batch in self.data)
@@ -156,10 +156,10 @@ class System:
             self.run(batch)
 
     def timed(self) -> dict[str, Any]:
-        """Seconds of a turn; on a GPU the peak of its memory, which the next system has then."""
+        """Seconds of a turn and, on a GPU, its peak memory, which is then freed for others."""
         if self.job.device == "cpu":
             return {"seconds": clocked(self.turn)}
-        self.turn()  # allocates what others had in between
+        self.turn()  # allocates the freed memory
         torch.cuda.reset_peak_memory_stats()
         with patch.object(torch.cuda, "reset_peak_memory_stats"):  # fairseq's, at each step
             seconds = clocked(self.turn, self.job.device)
@@ -174,10 +174,10 @@ class System:
         sentences: int | None = None,
         lengths: Sequence[tuple[int, int]] = (),
     ) -> list[Any]:
-        """Batches of at most so many tokens and sentences on the device, the same for all systems.
+        """Batches of at most ``tokens`` and ``sentences`` on the device, equal for all systems.
 
-        ``Job.batches`` of a split; with ``lengths`` one of random sentences for each pair of source
-        and target length, sentences of 80 to 100 % of it.
+        ``Job.batches`` batches of a split, or a batch for each pair of source and target length in
+        ``lengths``, of random sentences with 80 to 100 % of these lengths.
         """
         if lengths:
             return [self.on_device(self._batch(tokens or 0, *pair)) for pair in lengths]
@@ -198,7 +198,7 @@ class System:
         return [self.on_device(batch) for batch in batches]
 
     def _batch(self, tokens: int, source: int, target: int) -> Any:
-        """A multiple of 8 pairs, where ``tokens`` suffice."""
+        """A batch of random pairs, a multiple of 8 if ``tokens`` suffice."""
         rows = tokens // max(source, target) // 8 * 8 or 1
 
         def ragged(longest: int, random: np.random.Generator) -> Any:
@@ -260,14 +260,14 @@ class System:
         return run
 
     def _ctranslate2(self) -> Run:
-        """The same search by CTranslate2, with the fastest of several layouts."""
+        """The same search by CTranslate2, in the fastest of several layouts."""
         from ctranslate2 import Translator, __version__
 
         job, words, batches = self.job, self.task.target_dictionary, self.data
         special = {words.pad(), words.eos()}
         rows = (row for batch in batches for row in batch["net_input"]["src_tokens"].tolist())
         sources = [[words[token] for token in row if token not in special] for row in rows]
-        # fairseq writes decode_length tokens and the end mark; here all steps write a token.
+        # fairseq's hypotheses have decode_length tokens and an end; here, each step adds a token.
         steps = job.decode_length + 1 if job.decode_length else 0
         how = {"beam_size": job.beam, "length_penalty": job.lenpen}
         how |= {"max_decoding_length": steps or LONGEST_OUTPUT, "min_decoding_length": steps or 1}
@@ -282,7 +282,7 @@ class System:
                     name = f"inter_threads {inter}, intra_threads {intra}, max_batch_size {size}"
                     layout = {"batch_type": kind, "max_batch_size": size}
                     trials[f"{name} {kind}"] = partial(translator.translate_batch, **how, **layout)
-        sample = sources[:: -(-len(sources) // _TRIED_ON)]
+        sample = sources[:: -(-len(sources) // _TRIAL_SENTENCES)]
         seconds = {
             name: min(clocked(partial(trial, sample)) for _ in range(2))
             for name, trial in trials.items()
@@ -300,14 +300,14 @@ class System:
 
     @staticmethod
     def _numbered(batches: list[Any], tokens: list[list[int]], length: int) -> dict[int, list[int]]:
-        """Tokens of the best hypotheses by the sentence's number; shorter ones would look fast."""
+        """Tokens of the best hypotheses by number of the sentence, of ``length`` unless it is 0."""
         if length and {len(each) for each in tokens} != {length}:
             raise AssertionError(f"hypotheses of other lengths than {length} tokens")
         numbers = (number for batch in batches for number in batch["id"].tolist())
         return dict(zip(numbers, tokens, strict=True))
 
     def outputs(self) -> dict[int, list[int]]:
-        """Tokens of all best hypotheses, without the end mark, by the sentence's number."""
+        """Tokens of all best hypotheses, without end-of-sentence symbol, by number of sentence."""
         return {n: tokens for batch in self.data for n, tokens in self.run(batch).items()}
 
     def peak(self, kind: str, tokens: int) -> dict[str, Any]:
@@ -316,7 +316,7 @@ class System:
         warmup, batch = map(self.on_device, both)
         self.model = self.new_model()
         run = self.runner(kind)
-        run(warmup)  # allocates what stays: moments of Adam, buffers of kernels
+        run(warmup)  # allocates persistent memory: moments of Adam, buffers of kernels
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # resets VmHWM
         before = _memory("VmRSS")
         seconds = clocked(partial(run, batch))
@@ -344,8 +344,8 @@ def random_pairs(words: Dictionary, seed: int, *lengths: Lengths) -> LanguagePai
 
 
 def save_for_ctranslate2(model: Any, words: Dictionary, folder: str) -> None:
-    """Converts stock fairseq's model. CTranslate2's own converter reads the checkpoint itself, and
-    not as this fairseq does.
+    """Converts a model of stock fairseq. CTranslate2's converter of checkpoints does not read them
+    as this fairseq does.
     """
     from ctranslate2.converters import fairseq
     from ctranslate2.specs import TransformerSpec
@@ -364,7 +364,7 @@ def save_for_ctranslate2(model: Any, words: Dictionary, folder: str) -> None:
     symbols = ["<blank>" if word == "<pad>" else word for word in words.symbols]
     spec.register_source_vocabulary(symbols)
     spec.register_target_vocabulary(symbols)
-    # In fairseq the end mark starts a translation and ends a source.
+    # In fairseq the end-of-sentence symbol starts a translation and ends a source.
     spec.config.decoder_start_token = spec.config.eos_token
     spec.config.add_source_eos = True
     spec.validate()
@@ -373,7 +373,7 @@ def save_for_ctranslate2(model: Any, words: Dictionary, folder: str) -> None:
 
 
 def clocked(work: Callable[[], object], device: str = "cpu") -> float:
-    """Seconds that ``work`` takes, on a GPU until its results are there."""
+    """Seconds of ``work``, on a GPU until its kernels have finished."""
     settle = torch.cuda.synchronize if device == "cuda" else lambda: None
     settle()
     start = time.perf_counter()
@@ -390,7 +390,7 @@ def _memory(field: str) -> int:
 
 def main() -> None:
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what fairseq and its extensions print goes to stderr
+    os.dup2(2, 1)  # output of fairseq and its extensions goes to stderr
     for name in ("fairseq", "hydra"):
         logging.getLogger(name).setLevel(logging.WARNING)
     warnings.filterwarnings("ignore")

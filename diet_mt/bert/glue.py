@@ -1,9 +1,9 @@
 """Official files, labels and metrics of GLUE's tasks and of XNLI.
 
 GLUE: Wang et al. (2019), arXiv:1804.07461. XNLI: Conneau et al. (2018), arXiv:1809.05053, one table
-of 19 columns for all languages; its raw folder has ``train``, which is MNLI's, and for each
-language ``valid_LANG`` and ``test_LANG``. All files named ``*.dev.tsv`` and ``*.test.tsv``, gzipped
-or not, are read, so that languages published elsewhere can be added to the official ones.
+of 19 columns for all languages; its raw folder has MNLI's ``train``, and ``valid_LANG`` and
+``test_LANG`` of each language. All files ``*.dev.tsv`` and ``*.test.tsv``, plain or .gz, are read,
+so that further languages can be added to the official ones.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ ENTAILMENT = Labels(("entailment", "not_entailment"))
 YES_NO = Labels(("0", "1"))
 NLI = Labels(("contradiction", "neutral", "entailment"))
 
-XNLI, MNLI = "XNLI", "MNLI"  # the first takes its training set and labels from the second
-XNLI_SPLITS = {"valid": "dev", "test": "test"}  # and the files that they come from
+XNLI, MNLI = "XNLI", "MNLI"  # XNLI has MNLI's training set and labels
+XNLI_SPLITS = {"valid": "dev", "test": "test"}  # split -> name in its files
 ENGLISH = "en"
 _XNLI_COLUMNS = ("language", "gold_label", "sentence1", "sentence2", "pairID")
 _CODE = re.compile(r"[a-z]{2,3}(-[A-Za-z]+)?")
@@ -40,9 +40,9 @@ _CODE = re.compile(r"[a-z]{2,3}(-[A-Za-z]+)?")
 class OfficialFile:
     """One official file: its split, and its columns.
 
-    ``columns`` is None for a file whose first line names them; ``label`` and ``id`` are empty where
-    the file has no such column. ``submission``: the name that GLUE's server gives to predictions of
-    this file; empty for files with labels.
+    ``columns``: None if the first line names them. ``label``, ``id``: empty if the file has no such
+    column. ``submission``: the name of predictions of this file for GLUE's server; empty for files
+    with labels.
     """
 
     split: str
@@ -91,7 +91,7 @@ def _usual(
     numbered: bool = True,
     columns: tuple[str, ...] | None = None,
 ) -> tuple[OfficialFile, ...]:
-    """``numbered``: train and dev have ``index``, too; ``columns``: those of train and dev."""
+    """``numbered``: train and dev also have ``index``; ``columns``: those of train and dev."""
     own = index if numbered else ""
     return (
         OfficialFile("train", "train.tsv", label, own, columns),
@@ -103,7 +103,7 @@ def _usual(
 _COLA = ("source", "label", "mark", "sentence")  # its training and dev files have no header
 _PAIR = ("sentence1", "sentence2")
 
-# Spearman's, the first of STS-B, is what Devlin et al. 2018 report.
+# For STS-B, Devlin et al. 2018 report Spearman's correlation.
 _ALL = (
     Task("CoLA", ("sentence",), YES_NO, ("matthews", "accuracy"), (8551, 1043),
          _usual("CoLA", numbered=False, columns=_COLA)),
@@ -138,7 +138,7 @@ def task_named(name: str) -> Task:
 def read_file(
     folder: Path, task: Task, file: OfficialFile, *, bad_rows: str = REFUSE
 ) -> Iterator[Example]:
-    """The examples of ``folder/TASK/FILE``; those without an id of their own are numbered.
+    """The examples of ``folder/TASK/FILE``, numbered if they have no id.
 
     Rows of a file without labels are never skipped, because each requires a prediction.
     """
@@ -150,7 +150,7 @@ def read_file(
             return Example(row[file.id], sentences, None)
         for column, sentence in zip(task.sentences, sentences, strict=True):
             if not sentence.strip():
-                raise UserError(f"{where}: nothing in column '{column}'")
+                raise UserError(f"{where}: column '{column}' is empty")
         label = task.labels.checked(row[file.label], where)
         return Example(row[file.id] if file.id else str(number), sentences, label)
 
@@ -177,15 +177,15 @@ def language_of(split: str) -> str:
 
 
 def xnli_files(folder: Path, kind: str) -> list[Path]:
-    """XNLI's files of ``dev`` or ``test``. Raises UserError without any."""
+    """XNLI's files of ``dev`` or ``test``; raises UserError if there are none."""
     files = sorted({*folder.glob(f"*.{kind}.tsv"), *folder.glob(f"*.{kind}.tsv.gz")})
     if not files:
-        raise UserError(f"{folder}: holds no *.{kind}.tsv or *.{kind}.tsv.gz; put XNLI's there")
+        raise UserError(f"{folder}: holds no *.{kind}.tsv or *.{kind}.tsv.gz; add XNLI's files")
     return files
 
 
 def read_languages(paths: Iterable[Path], bad_rows: str = REFUSE) -> Mapping[str, list[Example]]:
-    """Language -> its examples, of all files together; a language is in one file."""
+    """Language -> its examples. Each language must be in a single file."""
     languages: dict[str, list[Example]] = {}
     file_of: dict[str, Path] = {}
     for path in paths:
@@ -193,14 +193,14 @@ def read_languages(paths: Iterable[Path], bad_rows: str = REFUSE) -> Mapping[str
         def make(row: dict[str, str], where: str, number: int, path: Path = path) -> Example:
             language, sentences = row["language"], (row["sentence1"], row["sentence2"])
             if not _CODE.fullmatch(language):
-                raise UserError(f"{where}: '{language}' is no code of a language")
+                raise UserError(f"{where}: '{language}' is not a language code")
             if not all(sentence.strip() for sentence in sentences):
                 raise UserError(f"{where}: an empty sentence")
             label = NLI.checked(row["gold_label"], where)
             if file_of.setdefault(language, path) != path:
                 raise UserError(
-                    f"{where}: language '{language}' is in {file_of[language].name}, too; leave "
-                    "one of them out"
+                    f"{where}: language '{language}' is also in {file_of[language].name}; remove "
+                    "one of them"
                 )
             example = Example(row["pairID"], sentences, label)
             languages.setdefault(language, []).append(example)

@@ -2,9 +2,9 @@
 
 raw -> pieces -> input0, [input1,] label
 
-The model reads ``<s> A </s>`` or ``<s> A </s> </s> B </s>``. An example that is too long loses
-subwords at the end of its longer sentence, one by one, as in BERT's own preparation (Devlin et al.
-2018): both sentences keep their special tokens and their border.
+The model reads ``<s> A </s>`` or ``<s> A </s> </s> B </s>``. Examples that are too long are
+truncated as by BERT (Devlin et al. 2018), one subword at a time at the end of the longer sentence,
+so that both sentences and their special tokens remain.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .labelled import find_table
 from .settings import LabelledSettings
 from .tokenizer import checksum_of, file_of, load, say_unknown
 
-MARKS = 2  # special tokens per sentence: the first has two, and so has the second
+MARKS = 2  # special tokens of each sentence
 SHORTEST = 2 * (MARKS + 1)  # tokens: room for a subword of each sentence
 
 
@@ -58,7 +58,7 @@ def preparation_of_xnli(
 def _preparation(
     out: Path, name: str, raw: Stage, sentences: int, scores: bool, given: LabelledSettings
 ) -> Preparation:
-    """``sentences``: those of an example; ``scores``: its label is a number."""
+    """``sentences``: their number in an example; ``scores``: whether labels are scores."""
     need_fairseq(out)
     if given.max_length < SHORTEST:
         raise UserError(f"--max-length {given.max_length}: must be at least {SHORTEST}")
@@ -73,7 +73,7 @@ def _preparation(
         for file in sorted(raw_text.glob("*.label")):
             copy(file, to / file.name)
 
-    does = f"in subwords, cut to {given.max_length}"
+    does = f"subwords, at most {given.max_length}"
     stages = [raw, Stage("pieces", does, split)]
     for part in (f"input{number}" for number in range(sentences)):
         stages.append(_binarized(out, part, pieces, dictionary, given.workers))
@@ -82,26 +82,26 @@ def _preparation(
     else:
         labels = raw_text / "labels.txt"
         stages.append(_binarized(out, "label", raw_text, labels, given.workers))
-    # So that the folder alone tells how its pieces become text.
+    # The folder itself defines how its pieces become text.
     stages.append(Stage(tokenizer.name, "the tokenizer", partial(copy, tokenizer)))
     words = f"{name} MAX_LENGTH={given.max_length} BAD_ROWS={given.bad_rows} vocabulary={checksum}"
     return Preparation(out, words, stages, partial(_counts, out), text="train.input0")
 
 
 def _binarized(out: Path, part: str, text: Path, dictionary: Path, workers: int) -> Stage:
-    """Makes the folder of one part, with all splits, from ``text/SPLIT.PART``."""
+    """The stage that binarizes ``text/SPLIT.PART`` of all splits."""
 
     def files() -> list[Path]:
         return sorted(text.glob(f"*.{part}"))
 
     def options() -> list[object]:
-        some = ",".join(map(str, files())) or text / f"SPLIT.{part}"
+        texts = ",".join(map(str, files())) or text / f"SPLIT.{part}"
         own = ["--only-source", "--srcdict", dictionary]
-        return [*own, "--workers", shares(workers), "--testpref", some]
+        return [*own, "--workers", shares(workers), "--testpref", texts]
 
     def make(to: Path) -> None:
         preprocess(options(), to, out / f"preprocess.{part}.log", f"fairseq-preprocess {part}")
-        # fairseq calls them test, test1, test2, ...: each gets the name of its split.
+        # fairseq names them test, test1, test2, ...; they are renamed to their splits.
         named = to / "named"
         named.mkdir()
         for number, file in enumerate(files()):
@@ -111,7 +111,7 @@ def _binarized(out: Path, part: str, text: Path, dictionary: Path, workers: int)
             file.rename(to / file.name)
         named.rmdir()
 
-    # fairseq cannot continue.
+    # fairseq cannot resume.
     return Stage(part, shown(options(), out / part), make, restarts=True)
 
 
@@ -126,10 +126,10 @@ def _counts(out: Path) -> Iterator[Count]:
 
 
 def shortened(sentences: Sequence[Sequence[str]], max_length: int) -> list[list[str]]:
-    """Subwords of one or two sentences, cut to ``max_length`` with all special tokens.
+    """Subwords of one or two sentences, truncated to ``max_length`` with all special tokens.
 
-    While they are too long, the longer sentence loses its last subword; of two equally long ones
-    the second does.
+    Subwords are removed one by one at the end of the longer sentence, or of the second if both are
+    equally long.
     """
     room = max_length - MARKS * len(sentences)
     if len(sentences) == 1:
@@ -149,7 +149,7 @@ def shortened(sentences: Sequence[Sequence[str]], max_length: int) -> list[list[
 def split_examples(
     lines: list[tuple[str, ...]], tokenizer: Path, max_length: int
 ) -> list[tuple[bool, tuple[str, ...]]]:
-    """For each example, whether it was cut, and the subwords of its sentences, joined by spaces."""
+    """Whether each example was truncated, and subwords of its sentences, joined by spaces."""
     split = load(tokenizer).pieces
     examples = []
     for sentences in lines:
@@ -158,13 +158,13 @@ def split_examples(
         texts = tuple(map(" ".join, cut))
         for subwords, text in zip(cut, texts, strict=True):
             if len(text.split()) != len(subwords):  # fairseq would split it there
-                raise UserError(f"{tokenizer}: a subword of '{text[:60]}' holds white space")
+                raise UserError(f"{tokenizer}: a subword of '{text[:60]}' contains white space")
         examples.append((cut != pieces, texts))
     return examples
 
 
 def split_folder(raw: Path, out: Path, tokenizer: Path, max_length: int, workers: int) -> None:
-    """Writes ``out/SPLIT.input0`` and ``input1`` for each split that ``out`` lacks."""
+    """Writes missing ``out/SPLIT.input0`` and ``input1`` of all splits."""
     make_folder(out)
     function = partial(split_examples, tokenizer=tokenizer, max_length=max_length)
     splits = sorted(path.name.removesuffix(".input0") for path in raw.glob("*.input0"))
@@ -187,5 +187,5 @@ def split_folder(raw: Path, out: Path, tokenizer: Path, max_length: int, workers
                     subwords += len(words)
                     unknown += words.count(UNKNOWN)
                     file.write(text + "\n")
-        say(f"{split}: {cut:,} examples were longer than {max_length} subwords and cut")
+        say(f"{split}: {cut:,} examples of more than {max_length} subwords were truncated")
         say_unknown(split, unknown, subwords)

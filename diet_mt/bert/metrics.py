@@ -1,8 +1,8 @@
 """Metrics of classification and regression over a whole evaluation set, from 0 to 100.
 
-By scikit-learn and SciPy; correlations and Matthews' coefficient are from -100 to 100. An undefined
-metric (one side is constant) is 0, with a warning: a NaN would compare with nothing, so that a run
-might win or fail silently.
+Computed by scikit-learn and SciPy; correlations and Matthews' coefficient are from -100 to 100. An
+undefined metric (predictions or labels are constant) is 0, with a warning, because comparisons with
+NaN would select checkpoints silently.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 DECIMALS = 4
 
-# True values, predictions -> a metric. Of classes, numbered from 0, and of scores.
+# True values, predictions -> a metric of classes, numbered from 0, or of scores.
 _Metric = Callable[[np.ndarray, np.ndarray], float]
 _OF_CLASSES: dict[str, _Metric] = {
     "accuracy": accuracy_score,
@@ -42,14 +42,14 @@ _NEED_VARIETY = ("matthews", *_OF_SCORES)
 
 def check_metrics(names: Iterable[str], regression: bool) -> list[str]:
     """The names of metrics as a list. Raises UserError for metrics of other targets."""
-    possible, wanted = list(_OF_SCORES if regression else _OF_CLASSES), list(names)
-    for name in wanted:
+    possible, metrics = list(_OF_SCORES if regression else _OF_CLASSES), list(names)
+    for name in metrics:
         if name not in possible:
             kind = "scores" if regression else "classes"
             raise UserError(f"metric '{name}': for {kind}, choose from {', '.join(possible)}")
-    if not wanted:
+    if not metrics:
         raise UserError(f"no metric given; choose from {', '.join(possible)}")
-    return wanted
+    return metrics
 
 
 def measure(name: str, predicted: np.ndarray, gold: np.ndarray) -> float:
@@ -76,9 +76,9 @@ def _problem(name: str, predicted: np.ndarray, gold: np.ndarray) -> str:
     if not np.isfinite(predicted).all():
         return "some predictions are not finite"
     if name in _NEED_VARIETY:
-        for values, whose in ((predicted, "all predictions"), (gold, "all true values")):
+        for values, label in ((predicted, "predictions"), (gold, "true values")):
             if (values == values[0]).all():
-                return f"{whose} are the same"
+                return f"all {label} are the same"
     elif name == "f1" and not ((predicted == 1).any() or (gold == 1).any()):
-        return "class 1 is neither predicted nor true anywhere"
+        return "class 1 is never predicted or true"
     return ""

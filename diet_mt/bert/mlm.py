@@ -2,7 +2,7 @@
 
     sentences -> sample -> wordpiece.json or spm.model -> pieces -> bin
 
-``bin`` also holds the tokenizer, and is the vocabulary of later fine-tuning.
+``bin`` also contains the tokenizer, for ``--vocab`` of fine-tuning data.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .settings import MlmSettings
 def preparation(
     out: Path, train: Sequence[str], valid: Sequence[str], given: MlmSettings
 ) -> Preparation:
-    """``train``, ``valid``: [LANGUAGE:]FILE, patterns too; files with text, different ones."""
+    """``train``, ``valid``: [LANGUAGE:]FILE or patterns, without files in common."""
     need_fairseq(out)
     if given.max_length < mlm_text.SHORTEST:
         raise UserError(f"--max-length {given.max_length}: must be at least {mlm_text.SHORTEST}")
@@ -38,19 +38,19 @@ def preparation(
     if not sentences.exists():
         for part, by_language in text.items():
             for language, files in by_language.items():
-                # The validation text is short.
+                # Only validation texts are short enough to be read completely.
                 mlm_text.need_text(files, f"{part}.{language}", whole=part == "valid")
     is_wordpiece = given.subwords == "wordpiece"
     tokenizer = out / (tokenizers.WORDPIECE if is_wordpiece else tokenizers.SENTENCEPIECE)
 
     def learn(to: Path) -> None:
         if is_wordpiece:
-            some = partial(tokenizers.learn_wordpiece, cased=given.cased)
-            apart("WordPiece", some, [sample], to, given.vocab_size, grows=to)
+            trainer = partial(tokenizers.learn_wordpiece, cased=given.cased)
+            apart("WordPiece", trainer, [sample], to, given.vocab_size, grows=to)
         else:
-            some = partial(pieces.learn, sample=given.vocab_sample, coverage=given.spm_coverage)
-            # Two of fairseq's special symbols, <pad> and <mask>, are not the model's own.
-            apart("SentencePiece", some, [sample], to, given.vocab_size - 2, grows=to)
+            trainer = partial(pieces.learn, sample=given.vocab_sample, coverage=given.spm_coverage)
+            # Two of fairseq's special symbols, <pad> and <mask>, are not in the model.
+            apart("SentencePiece", trainer, [sample], to, given.vocab_size - 2, grows=to)
 
     def split(to: Path) -> None:
         length, alpha = given.max_length, given.alpha
@@ -74,13 +74,13 @@ def preparation(
     size, alpha = given.vocab_sample, given.alpha
     make_text = partial(mlm_text.prepare_sentences, text, workers=given.workers)
     make_sample = partial(mlm_text.write_sample, sentences, size=size, alpha=alpha)
-    what, own = f"a vocabulary of {given.vocab_size}", given.of_vocabulary()
+    vocabulary, own = f"vocabulary of {given.vocab_size}", given.of_vocabulary()
     stages = [
-        Stage("sentences", "a sentence on each line, documents apart", make_text),
-        Stage("sample", f"at most {size} of them", make_sample),
-        Stage(tokenizer.name, what, learn, settings=own),
+        Stage("sentences", "one sentence per line, empty lines between documents", make_text),
+        Stage("sample", f"at most {size} sentences", make_sample),
+        Stage(tokenizer.name, vocabulary, learn, settings=own),
         Stage("pieces", "all sentences in pieces", split, settings=own),
-        # fairseq cannot continue.
+        # fairseq cannot resume.
         Stage("bin", shown(options, out / "bin"), binarize, settings=own, restarts=True),
     ]
     words = f"TRAIN='{' '.join(train)}' VALID='{' '.join(valid)}' {given.words()}"
@@ -90,9 +90,8 @@ def preparation(
 
 def _refuse_same(text: dict[str, dict[str, list[Path]]]) -> None:
     files = {
-        split: {file.resolve(): file for some in by_language.values() for file in some}
+        split: {path.resolve(): path for paths in by_language.values() for path in paths}
         for split, by_language in text.items()
     }
-    both = files["train"].keys() & files["valid"].keys()
-    if both:
-        raise UserError(f"{files['valid'][min(both)]}: in --train and in --valid; give others")
+    if common := files["train"].keys() & files["valid"].keys():
+        raise UserError(f"{files['valid'][min(common)]}: in --train and in --valid; give others")

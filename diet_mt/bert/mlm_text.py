@@ -1,15 +1,15 @@
-"""Plain text as sentences, and sentences as the pieces that a masked language model is trained on.
+"""Plain text to sentences, and sentences to the pieces of a masked language model.
 
 The text has a paragraph per line and an empty line between documents. Sentences are split by
 ``sentencex`` (Wikimedia), which has rules and abbreviations for some 300 languages and no model to
-download; pysbd knows no Czech, and other libraries need trained models. Only ``tidy`` changes the
-text. Documents stay apart: ``pieces`` has an empty line behind each, which ends one for fairseq's
-``--sample-break-mode``.
+download; pysbd does not support Czech, and other libraries need trained models. The text is changed
+by ``tidy`` only. In ``pieces``, an empty line ends each document, as fairseq's
+``--sample-break-mode`` requires.
 
-The languages are less unequal than the text itself. Lample and Conneau (2019), arXiv:1901.07291,
-section 3.1: with a share p of all sentences, a language is drawn with a probability proportional to
-p ** alpha, alpha = 0.5, for the vocabulary as for training. Here nothing is drawn: n of c items are
-taken evenly, repeatedly where n is more than c, so that the same text always gives the same corpus.
+Shares of languages are smoothed (Lample and Conneau 2019, arXiv:1901.07291, section 3.1): a
+language with a share p of all sentences is drawn with a probability proportional to p ** alpha,
+alpha = 0.5, for vocabulary and training. Here, n of c items are selected evenly instead of drawn,
+repeatedly if n > c, so that the same text always gives the same corpus.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from ..system.progress import Progress, say
 from .tokenizer import load_file, say_unknown
 
 SPLITS = ("train", "valid")
-PARAGRAPHS = 200  # handed to a worker at a time
+PARAGRAPHS = 200  # of one call of a worker
 _LANGUAGE = re.compile(r"([a-z]{2,3}(?:-[a-z0-9]+)*):(.+)")
-_RUN = 50  # sentences: the unit in which a part of the text is repeated
-_MARKS = 2  # <s> and </s> of a sentence that has a sequence for itself
+_RUN = 50  # sentences; parts of the text are repeated in runs
+_MARKS = 2  # <s> and </s> of a sequence with one sentence
 SHORTEST = _MARKS + 1  # sequence
 
 
 def inputs(words: Iterable[str], language: str) -> dict[str, list[Path]]:
-    """``LANGUAGE:FILE`` or ``FILE`` -> the existing files of each language, in the order given.
+    """``LANGUAGE:FILE`` or ``FILE`` -> the existing files of each language, in this order.
 
     Args:
-        words: A file may be a pattern (``mono/cs/*.gz``).
-        language: Of files without one.
+        words: Files or patterns (``mono/cs/*.gz``).
+        language: That of files without LANGUAGE.
     """
     by_language: dict[str, list[Path]] = {}
     for word in words:
@@ -59,18 +59,18 @@ def inputs(words: Iterable[str], language: str) -> dict[str, list[Path]]:
 
 
 def need_text(files: Iterable[Path], name: str, *, whole: bool) -> None:
-    """Refuses files without text, before hours of other work; reads to the end if ``whole``, else
-    up to the first sentence.
+    """Raises UserError for files without text. Reads to the end if ``whole``, otherwise to the
+    first sentence.
     """
     lines = chain.from_iterable(map(read_documents, files))
     if not any(tidy(line, Counter()) for line in lines):
-        raise UserError(f"{name}: its files hold no text; give others")
+        raise UserError(f"{name}: no text in its files; give other files")
     if whole:
         deque(lines, maxlen=0)
 
 
 def read_documents(file: Path) -> Iterator[str]:
-    """The lines of a file, and an empty one behind the last document, too."""
+    """The lines of a file, with an empty line after the last document."""
     for _, line in text_lines(file):
         yield line
     yield ""
@@ -82,7 +82,7 @@ def sentences_in(file: Path) -> Iterator[str]:
 
 
 def sentences(lines: list[str], language: str) -> tuple[list[str], Counter[str]]:
-    """The sentences of some paragraphs, an empty one for each line without text; and the counts of
+    """The sentences of paragraphs, with an empty one for each line without text, and the counts of
     ``tidy``.
     """
     mended: Counter[str] = Counter()
@@ -103,7 +103,7 @@ def write_sentences(files: Iterable[Path], out: Path, language: str, workers: in
         split = partial(sentences, language=language)
         for part, changes in in_order(split, paragraphs, workers, PARAGRAPHS):
             mended += changes
-            before = count
+            previous = count
             for sentence in part:
                 if sentence:
                     if between:
@@ -112,25 +112,25 @@ def write_sentences(files: Iterable[Path], out: Path, language: str, workers: in
                     file.write(sentence + "\n")
                     count += 1
                 between = not sentence
-            progress.add(count - before)
+            progress.add(count - previous)
     progress.done()
     kinds = [f"{number:,} {name}" for name, number in sorted(mended.items()) if number]
     say(f"{out.name}: {documents:,} documents, {count:,} sentences")
-    say(f"{out.name}: mended lines: {', '.join(kinds) or 'none'}")
+    say(f"{out.name}: normalized lines: {', '.join(kinds) or 'none'}")
 
 
 def prepare_sentences(
     files: Mapping[str, Mapping[str, list[Path]]], folder: Path, workers: int = 1
 ) -> None:
-    """Writes {train,valid}.LANGUAGE that are not there yet; ``files``: by split and language."""
+    """Writes missing {train,valid}.LANGUAGE; ``files``: by split and language."""
     make_folder(folder)
-    for split, of_language in files.items():
-        for lang, some in of_language.items():
+    for split, by_language in files.items():
+        for lang, paths in by_language.items():
             out = folder / f"{split}.{lang}"
             if out.exists():
                 say(f"{out.name}: done before")
             else:
-                write_sentences(some, out, lang, workers)
+                write_sentences(paths, out, lang, workers)
 
 
 def files_of(folder: Path, split: str) -> dict[str, Path]:
@@ -154,18 +154,18 @@ def shares(counts: Mapping[str, int], alpha: float) -> dict[str, float]:
 
 def times(counts: Mapping[str, int], alpha: float) -> dict[str, float]:
     """Repetitions of each language for these shares; the smallest is 1."""
-    wanted = shares(counts, alpha)
-    factors = {lang: wanted[lang] / count for lang, count in counts.items()}
+    smoothed = shares(counts, alpha)
+    factors = {lang: smoothed[lang] / count for lang, count in counts.items()}
     return {lang: factor / min(factors.values()) for lang, factor in factors.items()}
 
 
-def copies(number: int, count: int, wanted: int) -> int:
-    """Copies of item ``number``, from 0, of ``count`` for ``wanted`` in all."""
-    return (number + 1) * wanted // count - number * wanted // count
+def copies(number: int, count: int, total: int) -> int:
+    """Copies of item ``number``, from 0, of ``count`` items for a ``total`` number of copies."""
+    return (number + 1) * total // count - number * total // count
 
 
 def write_sample(folder: Path, out: Path, size: int, alpha: float) -> int:
-    """Writes ``size`` training sentences, or as many as there are, of all languages."""
+    """Writes ``size`` training sentences of all languages, or all if there are fewer."""
     files = files_of(folder, "train")
     counts = {lang: sum(1 for _ in sentences_in(file)) for lang, file in files.items()}
     size = min(size, sum(counts.values()))
@@ -182,9 +182,8 @@ def write_sample(folder: Path, out: Path, size: int, alpha: float) -> int:
 
 
 def cut(pieces: list[str], limit: int, begins_word: Callable[[str], bool]) -> list[list[str]]:
-    """Pieces in parts of at most ``limit``, cut where a word begins, or within a longer word.
-
-    Every part but the last is as long as can be.
+    """Pieces in parts of at most ``limit``, cut where a word begins, or within a longer word. All
+    parts except the last are as long as possible.
     """
     parts = []
     while len(pieces) > limit:
@@ -196,9 +195,9 @@ def cut(pieces: list[str], limit: int, begins_word: Callable[[str], bool]) -> li
 
 
 def split_lines(lines: list[str], tokenizer: Path, limit: int) -> tuple[list[str], int, int, int]:
-    """Lines of pieces, no longer than ``limit``; numbers of cut lines, pieces, and unknown pieces.
+    """Lines of at most ``limit`` pieces, and the numbers of cut lines, pieces and unknown pieces.
 
-    An empty line stays one. A sentence without any piece (control characters alone) goes.
+    Empty lines remain; sentences without pieces (control characters only) are dropped.
     """
     loaded = load_file(tokenizer)
     out: list[str] = []
@@ -214,8 +213,8 @@ def split_lines(lines: list[str], tokenizer: Path, limit: int) -> tuple[list[str
 
 
 def runs(file: Path) -> Iterator[list[str]]:
-    """The documents of a file in runs of at most _RUN sentences; the last of each ends in an empty
-    line.
+    """The documents of a file in runs of at most _RUN sentences; an empty line ends the last run of
+    each document.
     """
     run: list[str] = []
     for line in read_documents(file):
@@ -231,10 +230,10 @@ def runs(file: Path) -> Iterator[list[str]]:
 
 
 def repeated(file: Path, factor: float) -> Iterator[str]:
-    """The text of a file ``factor`` times: whole passes, and one over evenly chosen runs of
-    sentences; where one is left out, a document ends.
+    """The text of a file ``factor`` times: complete passes, then one over evenly selected runs of
+    sentences, in which a document ends where a run is omitted.
 
-    Pass after pass, so that a document of any length is read as a stream.
+    Passes allow documents of any length to be read as a stream.
     """
     if factor <= 1:
         yield from read_documents(file)
@@ -255,7 +254,7 @@ def repeated(file: Path, factor: float) -> Iterator[str]:
 def write_pieces(
     sentences: Path, folder: Path, tokenizer: Path, max_length: int, alpha: float, workers: int = 1
 ) -> None:
-    """Writes {train,valid} that are not there yet; reports cut sentences and unknown pieces.
+    """Writes missing {train,valid}; reports cut sentences and unknown pieces.
 
     Args:
         max_length: Pieces of a sequence, with its two special tokens.
@@ -280,9 +279,9 @@ def write_pieces(
                 if len(files) > 1:
                     say(f"{split}: {lang}, {factors[lang]:.2f} times")
                 lines = repeated(file, factors[lang])
-                for part, cuts, pieces, strange in in_order(split_some, lines, workers):
+                for part, cuts, pieces, unknowns in in_order(split_some, lines, workers):
                     text.writelines(f"{line}\n" for line in part)
-                    long, total, unknown = long + cuts, total + pieces, unknown + strange
+                    long, total, unknown = long + cuts, total + pieces, unknown + unknowns
                     progress.add(len(part))
         progress.done()
         say_unknown(split, unknown, total)

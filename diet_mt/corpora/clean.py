@@ -1,10 +1,10 @@
 """Cleaning of training pairs: normalization of characters, then filters of whole pairs.
 
-Every line is normalized (``tidy``). A pair is then dropped, and counted, for its first fault: a
-side that is not UTF-8, empty, overlong, much longer than the other, or in another language (where
-it is long enough to tell); or a duplicate pair. Validation and test sets keep every pair and their
-references; their sources are normalized: the first language; in ``test1``, the test set of the
-reverse direction, the second.
+All lines are normalized (``tidy``). A pair is then dropped, and counted, for its first fault: a
+side that is not UTF-8, empty, overlong, much longer than the other, or in another language (if it
+is long enough for identification), or a duplicate pair. Of validation and test sets, only the
+sources are normalized: the first language or, in ``test1``, the test set of the reverse direction,
+the second.
 
 Languages are identified by py3langid: Lui and Baldwin's langid.py (2012, "langid.py: An
 Off-the-shelf Language Identification Tool", ACL), maintained; a small model for 139 languages.
@@ -33,7 +33,7 @@ from .settings import Limits
 if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
 
-VERSION = 1  # of the normalization, for records: raised where a line would come out otherwise
+VERSION = 1  # of the normalization, in rows; to be increased when its results change
 MARK = "byte order marks"
 CARRIAGE_RETURN = "Windows line ends"
 WINDOWS = "Windows-1252 characters"
@@ -54,11 +54,11 @@ DROPPED = (INVALID, EMPTY, OVERLONG, RATIO, LANGUAGE, DUPLICATE)
 COUNTS = "clean.tsv"  # in the folder of a cleaned corpus
 _SOURCES, _RULES = "source lines mended", "rules"
 
-# In text, these control characters are Windows-1252 read as Latin-1: U+0084 and U+0093 stand for
-# quotation marks, U+0085 for an ellipsis and not for a line end.
+# In text, these control characters are Windows-1252 decoded as Latin-1: U+0084 and U+0093 are
+# quotation marks, U+0085 is an ellipsis and not a line end.
 _WINDOWS = re.compile("[\x80-\x9f]")
-_MEANT = {code: bytes([code]).decode("cp1252", "ignore") for code in range(0x80, 0xA0)}
-# The rest of Unicode's Cc, less those that are white space.
+_CP1252 = {code: bytes([code]).decode("cp1252", "ignore") for code in range(0x80, 0xA0)}
+# The rest of Unicode's Cc, except white space.
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f]")
 # Its Cf (soft hyphens, joiners, marks of direction, tags), Co (private use) and noncharacters.
 _INVISIBLE = re.compile(
@@ -76,9 +76,9 @@ _SLACK = 15
 
 
 def tidy(line: str, mended: Counter[str]) -> str:
-    """The line, without its ``\\n``, in canonical composition (NFC); without byte order marks,
-    control, zero-width and private characters; every run of white space, whatever its kind, one
-    space, none at the ends; Windows-1252 read as Latin-1 corrected.
+    """A line, without its ``\\n``, in canonical composition (NFC), without byte order marks,
+    control, zero-width and private characters and white space at the ends; runs of any white space
+    become one space, and Windows-1252 decoded as Latin-1 is corrected.
 
     ``mended`` counts changes by the names above.
     """
@@ -94,7 +94,7 @@ def tidy(line: str, mended: Counter[str]) -> str:
     if not line.isascii():
         if _WINDOWS.search(line):
             mended[WINDOWS] += 1
-            line = line.translate(_MEANT)
+            line = line.translate(_CP1252)
         if _INVISIBLE.search(line):
             mended[INVISIBLE] += 1
             line = _INVISIBLE.sub("", line)
@@ -107,8 +107,8 @@ def tidy(line: str, mended: Counter[str]) -> str:
 
 
 def tidy_sources(lines: Iterable[str]) -> tuple[list[str], int]:
-    """Normalized sources of a validation or test set, and the number of changed lines. A line that
-    would be empty stays as it is, for its reference.
+    """Normalized sources of a validation or test set, and the number of changed lines. Lines that
+    would become empty are not changed, because they have a reference.
     """
     given = list(lines)
     tidied = [tidy(line, Counter()) or line for line in given]
@@ -182,8 +182,8 @@ def is_other(line: str, lang: str, certainty: float) -> bool:
     """Whether a line is identified as a language other than ``lang``.
 
     Args:
-        certainty: Least probability, 0 to 1, of the other language. Names, numbers and quotations
-            look like any language; such lines are left alone.
+        certainty: Minimum probability, 0 to 1, of the other language. Lines of names, numbers and
+            quotations resemble all languages and do not reach it.
     """
     other, probability = _identifier().classify(line)
     group = next((alike for alike in _ALIKE if other in alike), {other})
@@ -195,8 +195,8 @@ def is_other(line: str, lang: str, certainty: float) -> bool:
 
 
 def digest(source: str, target: str) -> bytes:
-    """8 bytes of a pair. Those of 4.5 million take about 500 MB; the chance that any two different
-    pairs share theirs is one in a million.
+    """An 8-byte digest of a pair. 4.5 million digests take about 500 MB, and collide with a
+    probability of one in a million.
     """
     return hashlib.blake2b(f"{source}\n{target}".encode(), digest_size=8).digest()
 
@@ -228,8 +228,8 @@ def clean_corpus(source: Path, out: Path, limits: Limits, counts: Path, workers:
 
 
 def clean_files(source: Path, out: Path, limits: Limits, workers: int) -> Cleaned:
-    """Writes ``out/train.LANG`` from ``source/train.LANG``; returns the counts without the pairs,
-    of which at least one is left.
+    """Writes ``out/train.LANG`` from ``source/train.LANG`` and returns the counts, without the
+    pairs. Raises UserError if all pairs are dropped.
     """
     total, progress = Cleaned(), Progress("pairs")
     seen: set[bytes] = set()
@@ -260,12 +260,12 @@ def is_cleaned(corpus: Path) -> bool:
 
 
 def mended_words(count: int, version: int = VERSION) -> str:
-    """``3 lines, rules 1``, for the record of a test set; empty where no line changed."""
+    """``3 lines, rules 1``, for the row of a test set; empty if no line changed."""
     return f"{count} lines, rules {version}" if count else ""
 
 
 def mended_sources(corpus: Path, split: str) -> str:
-    """``mended_words`` of a split of a prepared corpus; empty where there is no record."""
+    """``mended_words`` of a split of a prepared corpus; empty if it is not cleaned."""
     if not is_cleaned(corpus):
         return ""
     rows = [line.split("\t") for line in lines_of(corpus / COUNTS)]

@@ -1,8 +1,7 @@
 """Test sets of SacreBLEU: the text that ``sacrebleu -t wmt18 --echo src`` prints.
 
-SacreBLEU keeps them in the folder named by the environment variable SACREBLEU, or in ~/.sacrebleu,
-and downloads what is missing. That download cannot be continued, so a verified archive can replace
-it.
+SacreBLEU stores them in the folder named by the environment variable SACREBLEU, or in ~/.sacrebleu,
+and downloads missing ones. Such a download cannot resume, so a verified archive can replace it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The best continuations of every sentence's hypotheses, without sorting the vocabulary.
 
-The product with the vocabulary, its softmax and the search for the best run over a few sentences at
-a time, so that their results stay in the processor's cache. The maximum of each block of the
-vocabulary tells which blocks can hold one of the best; only those are searched, by
-``diet_mt/kernels`` where they serve, else by torch's operators.
+Logits, softmax and search are computed for a few sentences at a time, so that they stay in the
+processor's cache. Only blocks of the vocabulary whose maximum can be among the best are searched,
+by ``diet_mt/kernels`` or, where these do not apply, by torch's operators.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from ..layers.slots import Store
 from ..nn.linear import linear, one_dnn_is_faster
 from ..nn.precision import at_least_float32
 
-# Rows of log-probabilities that are made at once on a CPU. At 6,040 entries (Intel Xeon) a product
-# of fewer rows is slower, and more leave the cache.
+# Rows of log-probabilities computed at once on a CPU. At 6,040 entries (Intel Xeon), products of
+# fewer rows are slower, and more rows exceed the cache.
 ROWS = 160
 
 
@@ -31,10 +30,10 @@ ROWS = 160
 class Limits:
     """Restrictions of a step of the search.
 
-    ``unk_penalty`` is subtracted from the unknown word. ``forbidden``: entries that are left out.
-    ``forced`` (B,): the entry that each sentence must choose, or ``pad`` for any; or None.
-    ``banned`` (rows, V) bool: entries that would repeat an n-gram, or None. ``only``: the one entry
-    that is left, or None. ``added``: an entry and its summand (1,), or None.
+    ``unk_penalty`` is subtracted from the unknown word. ``forbidden``: excluded entries. ``forced``
+    (B,): the required entry of each sentence, or ``pad`` for any; or None. ``banned`` (rows, V)
+    bool: entries that would repeat an n-gram, or None. ``only``: the single allowed entry, or None.
+    ``added``: an entry and its summand (1,), or None.
     """
 
     pad: int
@@ -48,7 +47,7 @@ class Limits:
 
 
 class Vocabulary:
-    """The output layer of a decoder during one run: (V, E), its rows filled up to whole blocks.
+    """The output layer of a decoder during one run: (V, E), its rows padded to whole blocks.
 
     Args:
         layer: ``output_projection`` of the decoder, a plain linear layer or one in int8.
@@ -56,8 +55,8 @@ class Vocabulary:
 
     def __init__(self, layer: Union[nn.Linear, Int8Linear]) -> None:
         self.size = layer.out_features
-        # Twice as many blocks as entries in one: with twice as many candidates as hypotheses, the
-        # search over blocks then costs as much as that within them.
+        # Twice as many blocks as entries per block: with twice as many candidates as hypotheses,
+        # the search over blocks then costs as much as that within them.
         self._blocks = max(math.isqrt(2 * self.size), 1)
         self._depth = -(-self.size // self._blocks)
         self._width = self._blocks * self._depth
@@ -81,9 +80,8 @@ class Vocabulary:
     ) -> Tuple[Tensor, Tensor, Tensor]:
         """The ``count`` best continuations of each sentence, in descending order.
 
-        ``features`` (B * K, E) and ``scores`` (B, K) of its K hypotheses, the latter summed
-        log-probabilities -> summed log-probabilities (B, count), entries (B, count) and numbers of
-        the hypotheses (B, count).
+        ``features`` (B * K, E) and summed log-probabilities ``scores`` (B, K) of K hypotheses ->
+        summed log-probabilities, entries and numbers of hypotheses, (B, count) each.
         """
         sentences, beams = scores.shape
         parts = 1 if features.device.type != "cpu" else -(-sentences * beams // ROWS)
@@ -121,12 +119,12 @@ class Vocabulary:
         values, cell = _no_nan(picked.flatten(1)).topk(count)
         origin = cell.div(self._depth, rounding_mode="floor")
         entries = cell.fmod(self._depth) * self._blocks + block.gather(1, origin)
-        # The filling of the last block is chosen only where nothing else is possible either.
+        # Padding of the last block is chosen only if no entry is possible.
         return values, entries.clamp_(max=self.size - 1), parent.gather(1, origin)
 
     def _multiply(self, features: Tensor) -> Tensor:
-        """(rows, E) -> logits (rows, padded V); of torch's own product and of int8 on a CPU in
-        memory that the next call uses.
+        """(rows, E) -> logits (rows, padded V). Torch's product on a CPU and int8 return a buffer
+        that the next call overwrites.
         """
         if self._int8 is None:
             features = features.to(self._weight.dtype)
@@ -146,7 +144,7 @@ class Vocabulary:
 
     def _normalize(self, logits: Tensor) -> Tensor:
         """Log-probabilities (rows, padded V) in float32 or better, maybe in the same memory."""
-        logits[:, self.size :] = -math.inf  # the filling of the last block
+        logits[:, self.size :] = -math.inf  # padding of the last block
         dtype = at_least_float32(logits.dtype)
         if dtype != logits.dtype:
             return torch.log_softmax(logits, -1, dtype=dtype)
@@ -154,7 +152,7 @@ class Vocabulary:
 
 
 def _no_nan(totals: Tensor) -> Tensor:
-    """-inf in place of NaN, which ``topk`` takes for the largest."""
+    """``totals`` with -inf for NaN, which ``topk`` would rank first."""
     return totals.nan_to_num_(-math.inf, math.inf, -math.inf)
 
 
@@ -164,15 +162,15 @@ def _apply(logs: Tensor, limits: Limits, start: int, stop: int, beams: int) -> N
     if limits.unk_penalty:
         logs[:, limits.unk] -= limits.unk_penalty
     if limits.only is not None:
-        left = logs[:, limits.only].clone()
+        allowed = logs[:, limits.only].clone()
         logs.fill_(-math.inf)
-        logs[:, limits.only] = left
+        logs[:, limits.only] = allowed
     if limits.forced is not None:
         forced = limits.forced[start:stop].repeat_interleave(beams)  # (rows,)
         bound = forced.ne(limits.pad).nonzero().squeeze(1)
-        left = logs[bound, forced[bound]]
+        allowed = logs[bound, forced[bound]]
         logs[bound] = -math.inf
-        logs[bound, forced[bound]] = left
+        logs[bound, forced[bound]] = allowed
     for entry in limits.forbidden:
         logs[:, entry] = -math.inf
     if limits.added is not None:

@@ -1,8 +1,8 @@
 """The search of ``search.py`` in fixed shapes, for a GPU: no step reads from the device.
 
-Every batch is filled up to one of a few numbers of sentences, each of which has K hypotheses from
-the first step to the last. Words and parents are stored step by step and traced back
-at the end. After each period of steps Python reads which sentences are done: they leave where that
+Batches are padded to one of a few numbers of sentences, with K hypotheses each from the first step
+to the last. Tokens and parents are stored by step and traced back at the end. After each period of
+steps, Python reads the numbers of finished hypotheses; finished sentences are dropped if that
 halves the batch.
 """
 
@@ -42,16 +42,14 @@ def serves(decoder: Any, options: SearchOptions, source: int) -> bool:
 
 
 def filled_up(sentences: int) -> int:
-    """The number of rows for so many sentences: at most an eighth more, or a power of two up to
-    16.
-    """
+    """``sentences`` rounded up, to a power of two up to 16, then by at most an eighth."""
     power = 1 << max((sentences - 1).bit_length(), 0)
     return power if power <= FEWEST else rounded(sentences, power // 16)
 
 
 class FixedSearch:
-    """One search over encoder output ``source`` (S, B, E) with key padding (B, S) and positions,
-    as :func:`~diet_mt.layers.decoder.source_of` gives them.
+    """One search. ``source``: encoder output (S, B, E), its key padding (B, S) and positions, from
+    :func:`~diet_mt.layers.decoder.source_of`.
     """
 
     def __init__(
@@ -80,9 +78,9 @@ class FixedSearch:
         scores = torch.full((sentences, beam), -math.inf, dtype=dtype, device=device)
         scores[:, 0] = 0.0  # at first there is one hypothesis
         self._scores = put("scores", scores)
-        # Finished hypotheses of each sentence; those beyond its end are done from the start.
+        # Finished hypotheses per sentence; sentences that pad the batch are done from the start.
         self._done = put("done", self._numbers.ge(self._count) * beam)
-        # Of each its sum, length without the end mark, and parent; the last column is never read.
+        # Their sums, lengths without the end symbol, and parents; the last column is unused.
         self._sums = put("sums", torch.full_like(scores[:, :1], -math.inf).expand(-1, beam + 1))
         self._ends = put("ends", self._words.new_zeros(sentences, 2, beam + 1))
         self._chunks: List[Tuple[Tensor, Tensor]] = []  # history of all sentences, by period
@@ -92,7 +90,7 @@ class FixedSearch:
 
     @torch.no_grad()
     def hypotheses(self) -> List[List[Hypothesis]]:
-        """For each sentence its finished hypotheses, the best first."""
+        """The finished hypotheses of each sentence, the best first."""
         options, run, beam = self._options, self._run, self._options.beam
         step, width = 0, rounded(PERIOD * options.beam, SLOTS)
         run.start(width)
@@ -135,7 +133,7 @@ class FixedSearch:
                 self._replays(key, self._step, again=step + 1 < min(stop, options.max_len))
 
     def _step(self, last: bool = False) -> None:
-        """Reads a token of every hypothesis and goes on with the best."""
+        """Decodes a token of each hypothesis and continues with the best candidates."""
         decoder, run, options = self._decoder, self._run, self._options
         beam = options.beam
         x = decoder.embed(self._words.view(-1, 1), run.position())  # (1, rows, E)
@@ -148,9 +146,9 @@ class FixedSearch:
             limits = replace(limits, added=(options.eos, self._end_bias.index_select(0, run.row)))
         candidates = self._vocabulary.best(features, self._scores, 2 * beam, limits)
         values, entries, parents = candidates  # (B, 2 * beam) each
-        ends = entries.eq(options.eos) & values.gt(-math.inf)  # and a number
+        ends = entries.eq(options.eos) & values.gt(-math.inf)  # False for NaN
         self._finish(values, parents, ends)
-        # Stable: the best that go on, in their order.
+        # Stable: the best unfinished candidates, in their order.
         going = ends.to(torch.uint8).sort(dim=1, stable=True).indices[:, :beam]
         values, entries, parents = (each.gather(1, going) for each in candidates)
         self._scores.copy_(values)
@@ -160,8 +158,8 @@ class FixedSearch:
         run.move(parents)
 
     def _finish(self, values: Tensor, parents: Tensor, ends: Tensor) -> None:
-        """Stores the hypotheses that end among the best ``beam`` candidates (B, 2 * beam), up to
-        ``beam`` of a sentence.
+        """Stores hypotheses that end among the best ``beam`` of the candidates (B, 2 * beam), at
+        most ``beam`` per sentence.
         """
         beam = self._options.beam
         ends, values, parents = ends[:, :beam], values[:, :beam], parents[:, :beam]
@@ -175,7 +173,7 @@ class FixedSearch:
         self._done.add_(ends.sum(1)).clamp_(max=beam)
 
     def _store_period(self, steps: int) -> None:
-        """Stores the results of the period in the places of all sentences of the batch."""
+        """Copies the results of the period to those of the whole batch."""
         for all_of, own in (
             (self._all_done, self._done),
             (self._all_sums, self._sums),
@@ -190,9 +188,7 @@ class FixedSearch:
         self._chunks.append((history, totals))
 
     def _remaining(self, finished: List[int], going: List[int]) -> Optional[Tensor]:
-        """The sentences that stay where the batch becomes smaller, or None; some that are done may
-        fill it up.
-        """
+        """The sentences of a batch of at most half the size, padded with finished ones, or None."""
         count = max(filled_up(len(going)), FEWEST)
         count = 1 << (count - 1).bit_length()
         if count > len(finished) // 2:
@@ -223,9 +219,9 @@ class FixedSearch:
         numbers = done.tolist()
         if not all(numbers):
             raise UserError(NO_TRANSLATION)
-        there = torch.arange(beam, device=done.device) < done[:, None]
+        ended = torch.arange(beam, device=done.device) < done[:, None]
         order = (
-            scores.masked_fill(~there, -math.inf).sort(dim=1, descending=True, stable=True).indices
+            scores.masked_fill(~ended, -math.inf).sort(dim=1, descending=True, stable=True).indices
         )
         scores, sums, lengths, parents = (
             each.gather(1, order) for each in (scores, sums, lengths, parents)
@@ -246,9 +242,9 @@ class FixedSearch:
     ) -> List[List[Hypothesis]]:
         """(B, beam, steps) each and scores (B, beam) -> the first ``counts`` of each sentence."""
         sizes = [one + 1 for row, count in zip(lengths, counts, strict=True) for one in row[:count]]
-        there = torch.arange(scores.size(1)) < torch.tensor(counts)[:, None]
-        every = torch.arange(words.size(2)) <= torch.tensor(lengths)[..., None]
-        every = (every & there[..., None]).to(words.device)
-        tokens, parts = words[every].split(sizes), by_token[every].split(sizes)
-        made = map(Hypothesis, tokens, scores[there.to(scores.device)].unbind(), parts)
-        return [list(islice(made, count)) for count in counts]
+        ended = torch.arange(scores.size(1)) < torch.tensor(counts)[:, None]
+        inside = torch.arange(words.size(2)) <= torch.tensor(lengths)[..., None]
+        inside = (inside & ended[..., None]).to(words.device)
+        tokens, parts = words[inside].split(sizes), by_token[inside].split(sizes)
+        hypotheses = map(Hypothesis, tokens, scores[ended.to(scores.device)].unbind(), parts)
+        return [list(islice(hypotheses, count)) for count in counts]

@@ -1,7 +1,7 @@
-"""The beam search of this package behind the interface of fairseq's generators.
+"""The beam search of this package with the interface of fairseq's generators.
 
-``DIET_MT_SEARCH`` in the environment forces one: ``own`` (an error where it cannot serve) or
-``fairseq``. Otherwise (``auto``) the package's search is used wherever it can be.
+The environment variable ``DIET_MT_SEARCH`` selects a search: ``own`` (unsupported options are an
+error) or ``fairseq``. By default (``auto``) ``own`` is used where it supports all options.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _OTHER_SEARCHES = {
 
 
 class BeamSearchGenerator(SequenceGenerator):
-    """Our search in place of fairseq's generator: the same options, hypotheses and scores."""
+    """Beam search with the options, hypotheses and scores of fairseq's generator."""
 
     _replays: Optional[Replays] = None
 
@@ -64,14 +64,14 @@ class BeamSearchGenerator(SequenceGenerator):
         constraints: Optional[Tensor] = None,
         bos_token: Optional[int] = None,
     ) -> List[List[Dict[str, Tensor]]]:
-        """``sample["net_input"]["src_tokens"]`` (B, S); ``prefix_tokens`` (B, P), padded behind.
+        """``sample["net_input"]["src_tokens"]`` (B, S); ``prefix_tokens`` (B, P), right-padded.
 
-        Returns for each sentence its hypotheses, the best first, as fairseq's generator does:
+        Returns the hypotheses of each sentence, the best first, like fairseq's generator:
         ``tokens`` (T,), ``score``, ``positional_scores`` (T,), and empty ``attention`` and
         ``alignment``.
         """
         ended = prefix_tokens is not None and bool(prefix_tokens.eq(self.eos).any())
-        if constraints is not None or ended:  # the latter means a sentence of many equal beams
+        if constraints is not None or ended:  # after an end in the prefix, all beams are equal
             return super()._generate(sample, prefix_tokens, constraints, bos_token)
         tokens: Tensor = sample["net_input"]["src_tokens"]
         options = self._search_options(tokens.size(1), bos_token)
@@ -85,20 +85,20 @@ class BeamSearchGenerator(SequenceGenerator):
                 model.decoder, vocabulary, options, self._replays, encoded
             )
             return [[_as_fairseq(each, empty) for each in one] for one in search.hypotheses()]
-        lengths = tokens.ne(self.pad).sum(1).clamp_(min=1)  # an empty source keeps a column
+        lengths = tokens.ne(self.pad).sum(1).clamp_(min=1)  # an empty source has one column
 
-        def searched(part: Tensor) -> List[List[Hypothesis]]:
+        def search_part(part: Tensor) -> List[List[Hypothesis]]:
             with torch.no_grad():  # a setting of each thread
                 sources = _trimmed(tokens[part], self.pad, int(lengths[part].max()))
                 encoded = model.encoder(src_tokens=sources, src_lengths=lengths[part])
                 run = DecodingRun(model.decoder, *source_of(encoded), len(part))
                 prefix = None if prefix_tokens is None else prefix_tokens[part]
-                own = copy.copy(vocabulary)  # the same weights, memory of its own
+                own = copy.copy(vocabulary)  # with the same weights and a separate buffer
                 return BeamSearch(model.decoder, run, own, options, prefix).hypotheses()
 
         results: List[List[Dict[str, Tensor]]] = [[] for _ in range(tokens.size(0))]
         parts = _parts(tokens)
-        for part, sentences in zip(parts, _in_threads(searched, parts), strict=True):
+        for part, sentences in zip(parts, _in_threads(search_part, parts), strict=True):
             for number, hypotheses in zip(part.tolist(), sentences, strict=True):
                 results[number] = [_as_fairseq(each, empty) for each in hypotheses]
         return results
@@ -144,8 +144,8 @@ class BeamSearchGenerator(SequenceGenerator):
 
 
 class GnmtBeamSearchGenerator(BeamSearchGenerator, GnmtGenerator):
-    """With the length penalty of Wu et al. 2016 (``--length-penalty gnmt``), also where fairseq's
-    search takes over.
+    """With the length penalty of Wu et al. 2016 (``--length-penalty gnmt``), also for batches that
+    fairseq's search decodes.
     """
 
     def divisor(self) -> Optional[Penalty]:
@@ -159,9 +159,9 @@ GENERATORS = {"fairseq": BeamSearchGenerator, "gnmt": GnmtBeamSearchGenerator}
 def own_generator(
     models: Sequence[nn.Module], args: Any, penalty: str, extra: Mapping[str, Any]
 ) -> Any:
-    """The class of our generator for ``args``, fairseq's options of generation, or None where
-    fairseq's serves. ``penalty``: ``fairseq`` or ``gnmt``; ``extra``: further arguments of the
-    generator or of the task's ``build_generator``, such as a language model.
+    """The class of our generator for fairseq's generation options ``args``, or None for fairseq's.
+    ``penalty``: ``fairseq`` or ``gnmt``; ``extra``: further arguments of the generator or of the
+    task's ``build_generator``, such as a language model.
     """
     choice = os.environ.get(VARIABLE) or "auto"
     if choice not in CHOICES:
@@ -170,12 +170,12 @@ def own_generator(
         return None
     reasons = list(_unsupported(models, args, extra))
     if reasons and choice == "own":
-        raise UserError(f"{VARIABLE}=own: this search does not support {'; '.join(reasons)}")
+        raise UserError(f"{VARIABLE}=own: does not support {'; '.join(reasons)}")
     return None if reasons else GENERATORS[penalty]
 
 
 def _unsupported(models: Sequence[nn.Module], args: Any, extra: Mapping[str, Any]) -> Iterator[str]:
-    """Features in use that this package's search does not support, in words."""
+    """Features in use that this package's search does not support."""
     if len(models) != 1:
         yield "ensembles"
     for name, neutral in _OTHER_SEARCHES.items():
@@ -191,7 +191,7 @@ def _unsupported(models: Sequence[nn.Module], args: Any, extra: Mapping[str, Any
         yield "--no-repeat-ngram-size 1"
     decoder = getattr(models[0], "decoder", None)
     if not isinstance(decoder, DietDecoder):
-        yield "a model of another kind"
+        yield "other models"
         return
     if not _is_plain(decoder):
         yield "a decoder with overridden methods or hooks"
@@ -199,7 +199,7 @@ def _unsupported(models: Sequence[nn.Module], args: Any, extra: Mapping[str, Any
     if decoder.adaptive_softmax is not None or not (
         is_product(output) or isinstance(output, Int8Linear)
     ):
-        yield "an output layer that is no plain product"
+        yield "this output layer"
     elif output.out_features <= 2 * getattr(args, "beam", 5) + 1:
         yield "a vocabulary with fewer entries than candidates"
     if any(isinstance(m, Dropout) and m.apply_during_inference for m in models[0].modules()):
@@ -207,7 +207,7 @@ def _unsupported(models: Sequence[nn.Module], args: Any, extra: Mapping[str, Any
 
 
 def _is_plain(decoder: DietDecoder) -> bool:
-    """Whether the parts of a decoder's forward pass that the search skips are as they were."""
+    """Whether a decoder has no hooks and overrides no method that the search bypasses."""
     known = (
         (decoder.forward, TransformerDecoderBase.forward),
         (decoder.extract_features, TransformerDecoderBase.extract_features),
@@ -220,7 +220,7 @@ def _is_plain(decoder: DietDecoder) -> bool:
 
 
 def captures(device: torch.device) -> bool:
-    """Whether steps on a device are worth a capture: they wait for Python there."""
+    """Whether steps on a device are captured, because they are bound by Python."""
     return device.type == "cuda"
 
 
@@ -236,23 +236,22 @@ def _as_fairseq(hypothesis: Hypothesis, empty: Tensor) -> Dict[str, Tensor]:
 
 
 def _trimmed(tokens: Tensor, pad: int, longest: int) -> Tensor:
-    """Sources (B, S), padded on either side, without columns that the longest row does not need."""
+    """Sources (B, S), padded on either side, with no more columns than the longest row."""
     if tokens.size(1) == longest:
         return tokens
     left = bool(tokens[:, 0].eq(pad).any())
     trimmed = tokens[:, tokens.size(1) - longest :] if left else tokens[:, :longest]
-    # Rows may be padded on different sides; then all columns stay.
+    # If rows are padded on different sides, all columns remain.
     return trimmed if bool(trimmed.ne(pad).sum().eq(tokens.ne(pad).sum())) else tokens
 
 
 def _parts(tokens: Tensor) -> List[Tensor]:
-    """The numbers of the sentences ``tokens`` (B, S), for a search of its own in each thread: that
-    takes less waiting than several threads on the products of one search.
+    """Numbers of the sentences ``tokens`` (B, S), for one search per thread: its threads wait less
+    than several threads of one search wait for its products.
 
-    On a GPU, and under autocast, which is a setting of each thread, one search has them all. A
-    thread gets every n-th sentence: neighbours are of one length. It has one search and no more,
-    for each ends with the few sentences that take longest, and then every step reads the weights of
-    all layers for a handful of rows.
+    On a GPU, and under autocast, which is a setting of each thread, there is one search. A thread
+    gets every n-th sentence, because neighbours have similar lengths. Each search ends with a few
+    long sentences, whose steps read the weights of all layers for few rows; hence one per thread.
     """
     numbers = torch.arange(tokens.size(0), device=tokens.device)
     one = tokens.device.type != "cpu" or autocasts(tokens.device)
@@ -261,17 +260,16 @@ def _parts(tokens: Tensor) -> List[Tensor]:
 
 
 def _in_threads(search: Any, parts: List[Tensor]) -> List[List[List[Hypothesis]]]:
-    """``search`` of every part, in a thread of one processor core each.
+    """``search`` of each part in a thread with one processor core.
 
-    Python threads that first compute while this runs are left with one core, too: torch has one
-    number for all that begin, and giving it back at once would give MKL's products of these threads
-    more than their core.
+    Other Python threads that begin to compute meanwhile also have one core: torch has one number
+    for all new threads, and restoring it earlier would give the products of this search more cores.
     """
     if len(parts) < 2:
         return [search(part) for part in parts]
-    before = torch.get_num_threads()
+    threads = torch.get_num_threads()
     try:
         with ThreadPoolExecutor(len(parts), "beam search", torch.set_num_threads, (1,)) as pool:
             return list(pool.map(search, parts))
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(threads)

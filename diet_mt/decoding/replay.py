@@ -14,15 +14,14 @@ from ..layers.slots import Store
 
 logger = logging.getLogger(__name__)
 
-# Graphs in memory; each has some hundred kernels.
-MOST = 256
+MAX_GRAPHS = 256  # in memory; each has some hundred kernels
 
 
 class Replays:
-    """Runs steps over ``store``: the first time in a shape as they are, then from a graph.
+    """Runs steps over ``store``: the first one of a shape eagerly, further ones from a CUDA graph.
 
-    What a step reads and writes from outside has to be in the store or be a parameter, and what it
-    does has to depend on ``key`` alone. On a CPU nothing is captured.
+    A step may read and write only tensors of the store and parameters, and may depend on ``key``
+    only. On a CPU nothing is captured.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -35,9 +34,9 @@ class Replays:
         self._pool: Any = None
 
     def begin(self, parameters: List[Tensor], options: Hashable) -> None:
-        """Before a run: forgets all graphs where parameters stand elsewhere or options differ.
+        """Prepares a run: discards all graphs if addresses of parameters or options have changed.
 
-        The parameters are held, so that no others can take their addresses.
+        References to the parameters prevent that others get their addresses.
         """
         known, about = self._held[:-1], self._held[-1:]
         same = len(known) == len(parameters) and all(
@@ -45,17 +44,17 @@ class Replays:
             for one, other in zip(known, parameters)  # noqa: B905  # of one length
         )
         if not same or about != (options,):
-            self._forget()
+            self._discard()
             self._held = (*(each.detach() for each in parameters), options)
 
-    def _forget(self) -> None:
+    def _discard(self) -> None:
         self._graphs.clear()
-        self._pool = None  # a pool that no graph has any more takes no new ones
+        self._pool = None  # a pool without graphs accepts no new ones
 
     def __call__(self, key: Hashable, step: Callable[[], None], *, again: bool) -> None:
-        """One ``step``; ``again``: there will be more of them with this ``key``."""
+        """Runs ``step``. ``again``: whether further steps with this ``key`` follow."""
         if self.store.moves != self._moves:
-            self._forget()
+            self._discard()
             self._moves = self.store.moves
         graph = self._graphs.get(key)
         if graph is not None:
@@ -67,7 +66,7 @@ class Replays:
         current = torch.cuda.current_stream(self.store.device)
         self._stream.wait_stream(current)
         with torch.cuda.stream(self._stream):
-            # Also loads kernels and takes work spaces, neither of which a capture may do.
+            # Also loads kernels and allocates workspaces, which a capture must not do.
             with kernels_for(self.store.device):
                 step()
             if again and self.captures and self.store.moves == self._moves:
@@ -75,17 +74,17 @@ class Replays:
         current.wait_stream(self._stream)
 
     def _capture(self, key: Hashable, step: Callable[[], None]) -> None:
-        """On the stream that the step ran on. Not by ``torch.cuda.graph``, which empties the cache
-        of the allocator each time.
+        """Captures ``step`` on its stream. ``torch.cuda.graph`` would empty the allocator's cache
+        each time.
         """
-        if len(self._graphs) >= MOST:
-            self._forget()
+        if len(self._graphs) >= MAX_GRAPHS:
+            self._discard()
         if self._pool is None:
             self._pool = torch.cuda.graph_pool_handle()
         torch.cuda.synchronize(self.store.device)
         graph = torch.cuda.CUDAGraph()
         try:
-            # Other threads, such as one that pins memory for a loader, may go on.
+            # Other threads, such as one that pins memory for a data loader, may continue.
             graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
             try:
                 with kernels_for(self.store.device):
@@ -95,13 +94,13 @@ class Replays:
         except RuntimeError as error:
             logger.warning("decoding without CUDA graphs: %s", error)
             self.captures = False
-            self._forget()
+            self._discard()
             return
         self._graphs[key] = graph
 
 
 def kernels_for(device: torch.device) -> ContextManager[object]:
-    """The kernels of attention with a mask that need no plan for each new shape."""
+    """Context with attention kernels that support masks and need no plan for each new shape."""
     if device.type != "cuda":
         return nullcontext()
     context: ContextManager[object] = sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH])

@@ -1,10 +1,9 @@
 """Plain beam search over one decoding run.
 
-The order of events is fairseq's (``fairseq.sequence_generator``): of twice as many candidates as
-beams, those that end among the first half are finished, the best others go on, and a sentence is
-done when it has as many finished hypotheses as beams. So are the hypotheses and their scores. What
-differs is what is computed: the first step runs on one row for each sentence, and sentences that
-are done make room for the last ones rather than moving all behind them.
+Hypotheses and scores are those of ``fairseq.sequence_generator``, and so is the order of events: of
+twice as many candidates as beams, those that end among the first half are finished, the best others
+continue, and a sentence is done when it has as many finished hypotheses as beams. To compute less,
+the first step has one row per sentence, and the last sentences replace those that are done.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ def own_positions(signature: str, arch: str) -> Options:
 
 
 def batches_of(task: Any, dataset: Any, size: int) -> Any:
-    """Batches of so many examples, in their order, on the GPU where there is one."""
+    """Batches of ``size`` examples in their order, on the GPU if there is one."""
     iterator = task.get_batch_iterator(dataset=dataset, max_sentences=size)
     batches = iterator.next_epoch_itr(shuffle=False)
     return map(utils.move_to_cuda, batches) if torch.cuda.is_available() else batches

@@ -227,7 +227,7 @@ def _merged(request: TrainingRequest, system: str, fixed: Options) -> Options:
 
 
 def _warm_up(options: Options, updates: int) -> None:
-    """Sets fairseq's options of a linear decay over so many updates; ``warmup`` is a share."""
+    """Sets fairseq's options of a linear decay over ``updates``; ``warmup`` is a share of them."""
     if share := options.pop("warmup", None):
         options.setdefault("warmup-updates", [str(int(updates * Decimal(share[0])))])
     if one(options, "lr-scheduler") == "polynomial_decay":

@@ -1,8 +1,8 @@
 """Runs a training in its folder: locked, resumed after an interruption, skipped if finished.
 
-Next to the checkpoints are ``command`` (what is trained), ``revision`` (of the project, at the
-beginning), ``train.log`` and, in the end, ``done``. A folder without checkpoints may be begun anew
-with another command.
+The folder contains the checkpoints, ``command``, ``revision`` (of the project at the start),
+``train.log`` and, in the end, ``done``. In a folder without checkpoints, another command may be
+started.
 """
 
 from __future__ import annotations

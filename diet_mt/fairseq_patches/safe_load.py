@@ -85,11 +85,11 @@ _KNOWN |= _STAND_INS.keys() | _STORAGES.keys()
 
 
 def _check_pickle(pickle: IO[bytes], known: Collection[str], sizes: Callable[[str], int]) -> None:
-    """Raises UserError where a pickle names what is not ``known``, and ValueError, or what comes of
-    it, where it could not be built, or walked, in seconds. ``sizes``: bytes of a storage.
+    """Raises UserError for names that are not ``known``, and ValueError or another exception for a
+    pickle that cannot be built or walked in seconds. ``sizes``: bytes of a storage.
 
-    A value is a list: how many it holds, how deeply, what it is, whether it is used again. Then it
-    is filled no more, so that nothing contains itself and no count changes later.
+    A value is a list: number of values in it, their depth, its kind, and whether it is used again;
+    after that it cannot be filled, so that no value contains itself and no number changes later.
     """
     stack: List[List[Any]] = []
     marks: List[int] = []

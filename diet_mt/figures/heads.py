@@ -94,7 +94,7 @@ class HeadRow(Row):
     attention: str
     layer: int  # from 1 on
     head: int  # from 1 on
-    near_tokens: int  # K: near is up to so many tokens away
+    near_tokens: int  # K: largest distance that is near
     tokens: int
     positions_layers: list[int]
     positions_pattern: Optional[str]

@@ -24,7 +24,7 @@ from .cache import Cache, Output, attend_by_sentence, finite, with_own_nan
 
 # Nodes by which the memory grows.
 ROOM = 32
-# The products take so many nodes or a multiple: sums and maxima over whole vectors are faster.
+# Products have a multiple of this number of nodes: sums and maxima of whole vectors are faster.
 WIDTH = 16
 
 

@@ -26,7 +26,7 @@ from .compiled import compiled, may_read
 from .linear import add_product, product
 from .precision import at_least_float32
 
-# Logits of a block, 4 MiB in float32, which stay in a core's caches; but at least so many rows,
+# Logits of a block, 4 MiB in float32, which stay in a core's caches; but at least _ROWS rows,
 # since each block reads the whole weight and adds to its whole gradient. Measured on one core of an
 # Intel Xeon with AVX-512: at 6,040 words 170 to 350 rows are equal and 43 take a quarter longer; at
 # 32,000 words 130 rows take half the time of 16.

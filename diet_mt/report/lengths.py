@@ -54,9 +54,9 @@ def parts_of(
 ) -> list[Part]:
     """Sentences by the lengths of their sources, the shortest first.
 
-    Parts of ``width`` lengths: 1 to 5, 6 to 10, ...; or with ``count`` so many, each of about as
-    many sentences. One that has less than ``least`` sentences takes in the next, the last of all
-    the one before it.
+    Parts of ``width`` lengths: 1 to 5, 6 to 10, ...; or ``count`` parts of about equally many
+    sentences. A part with fewer than ``least`` sentences is merged with the next one, the last part
+    with the preceding one.
     """
     order = sorted(range(len(lengths)), key=lambda number: lengths[number])
     ends = [lengths[order[len(order) * k // count - 1]] for k in range(1, count)]

@@ -11,7 +11,7 @@ from typing import Any
 from .sections import Section
 from .style import FAMILIES, drawn, pyplot
 
-_SUPERFLUOUS = re.compile(  # in SVG: what the page sets, and what is without effect
+_SUPERFLUOUS = re.compile(  # in SVG: styles set by the page, and attributes without effect
     r"<metadata>.*?</metadata>|<style.*?</style>|<clipPath.*?</clipPath>|<!--.*?-->"
     r'| clip-path="[^"]*"| transform="rotate\(-0 [^"]*"| font-family: [^;"]*;'
     r"| stroke-line\w+: \w+;?",

@@ -46,7 +46,7 @@ class Stale(Replays):
 
     def __call__(self, key: Hashable, step: Any, *, again: bool) -> None:
         if self.store.moves != self._moves:
-            self._forget()
+            self._discard()
             self._moves = self.store.moves
         if key in self._graphs:
             self._graphs[key]._step()

@@ -357,8 +357,8 @@ def test_held_out_pairs_in_the_training_text_are_counted(
     text = TextSettings(("de", "en"))
     raw_of(recipes.bitext(bitext.parent / "out", text, bitext))
     printed = capsys.readouterr().err
-    assert "valid: 4 pairs, 4 of them in train, too" in printed
-    assert f"test: {SIZES['test']} pairs, 0 of them in train, too" in printed
+    assert "valid: 4 pairs, 4 of them also in train" in printed
+    assert f"test: {SIZES['test']} pairs, 0 of them also in train" in printed
     # Text that is not cleaned must be valid.
     for lang, line in (("de", "\n"), ("en", "One.\n")):
         with (bitext / f"train.{lang}").open("a") as file:
