@@ -13,8 +13,6 @@ from pathlib import Path
 import pytest
 import shtab
 
-from diet_mt import __version__
-from diet_mt.cli import main as module
 from diet_mt.cli import reports, train
 from diet_mt.cli.main import COMMANDS, GROUPS, main, tree
 from diet_mt.cli.parser import Parser, filled
@@ -25,7 +23,7 @@ from diet_mt.positions import SEGMENT_ENCODINGS
 from diet_mt.system.files import write_text
 from diet_mt.system.options import Command, Count, Pair, Positive, argument, option
 
-from ..commands.runner import ROOT, command, run_alone, run_python
+from ..commands.runner import ROOT, run_python
 from ..evaluation.rows import put, row
 from ..processes import called
 
@@ -53,17 +51,6 @@ def test_the_help_lists_the_commands(group: str, capsys: pytest.CaptureFixture[s
         assert is_listed == (not group or name.split(" ")[0] == group)
     assert called(*filter(None, [group])) == 2  # no command
     assert capsys.readouterr().err == out
-
-
-def test_without_fairseq_a_command_that_needs_it_says_so(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def missing(*_: object) -> None:
-        raise ModuleNotFoundError("fairseq is not installed here", name="fairseq")
-
-    monkeypatch.setattr(module, "import_module", missing)
-    assert called("average") == 2
-    assert "fairseq is not installed" in capsys.readouterr().err
 
 
 def test_help_loads_nothing_heavy_and_is_quick(tmp_path: Path) -> None:
@@ -97,12 +84,6 @@ def test_output_that_the_terminal_cannot_show_is_escaped(
     shown = written.buffer.getvalue().decode("ascii")
     assert r"Gr\xfc\xdfe" in shown
     assert "mine" in shown
-
-
-def test_it_runs_as_a_module(tmp_path: Path) -> None:
-    program = [sys.executable, "-m", "diet_mt", "--version"]
-    done = run_alone(program, command("diet-mt"), cwd=tmp_path, PYTHONPATH=str(ROOT))
-    assert (done.status, done.stdout) == (0, f"diet-mt {__version__}\n")
 
 
 @pytest.mark.parametrize(

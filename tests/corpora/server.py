@@ -1,4 +1,4 @@
-"""A web server on this machine, for downloads that go well and badly; also a proxy."""
+"""A web server on this machine, for downloads that go well and badly."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import urlsplit
 
 import yaml
 
 
 class Server(ThreadingHTTPServer):
-    """Serves ``content`` by path, whatever the host that a proxy is asked for."""
+    """Serves ``content`` by path."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -23,7 +22,6 @@ class Server(ThreadingHTTPServer):
         self.ranges = True
         self.status = 0  # answer with this error
         self.requests: list[str] = []  # the Range of each, or empty
-        self.addresses: list[str] = []
         self.url = f"http://127.0.0.1:{self.server_address[1]}/raw"
 
 
@@ -33,8 +31,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         server, wanted = self.server, self.headers.get("Range", "")
         server.requests.append(wanted)
-        server.addresses.append(self.path)
-        body, start = server.content.get(urlsplit(self.path).path), 0
+        body, start = server.content.get(self.path), 0
         if server.status or body is None:
             self.send_error(server.status or 404)
             return

@@ -129,9 +129,8 @@ def test_a_damaged_archive_is_named_and_leaves_no_trace(
     assert not (tmp_path / "test.de").exists()
     archive.write_bytes(whole)
     testset.write("wmt18", "de-en", tmp_path, archive)
-    for name, pair in (("wmt99", "de-en"), ("wmt18", "de-cs")):
-        with pytest.raises(UserError, match=f"{pair}: {name}; "):
-            testset.sentences(name, pair)
+    with pytest.raises(UserError, match="de-cs: wmt18"):
+        testset.sentences("wmt18", "de-cs")
 
 
 ENTRY = 'msgctxt "ID"\nmsgid "{}"\nmsgstr "{}"\n\n'

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import random
 import tarfile
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -121,19 +120,6 @@ def test_only_faults_of_the_server_are_tried_again(
     assert len(server.requests) == tries
 
 
-def test_the_proxy_of_the_environment_is_used(
-    server: Server, listed: Path, out: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("no_proxy", "NO_PROXY", "HTTP_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("http_proxy", server.url.removesuffix("/raw"))
-    monkeypatch.setattr(urllib.request, "_opener", None)  # it reads the environment once
-    # No such host: the proxy answers.
-    listed.write_text(manifest("wmt18", {"a.tgz": PACKED}, "http://corpora.invalid/raw"))
-    assert _get(listed, "a.tgz", out) == PACKED
-    assert server.addresses == ["http://corpora.invalid/raw/a.tgz"]
-
-
 @pytest.mark.parametrize(("name", "content"), [("train.de", TEXT), ("train.de.gz", PACKED)])
 def test_files_of_a_folder(
     server: Server, listed: Path, out: Path, tmp_path: Path, name: str, content: bytes
@@ -141,14 +127,10 @@ def test_files_of_a_folder(
     """Texts are unpacked; an archive is used in place. Neither is changed."""
     given = tmp_path / "given"
     source = Source("wmt18", given, listed)
-    with pytest.raises(UserError, match="given: "):
-        source.files(["a.tgz"])
     given.mkdir()
-    for missing in ("train.de", "a.tgz"):
-        with pytest.raises(UserError, match=f"given: holds neither {missing}"):
+    for missing, where in (("train.de", "given"), ("a.tgz", "given"), ("train.fr", "manifest")):
+        with pytest.raises(UserError, match=f"{where}: .*{missing}"):
             source.files([missing])
-    with pytest.raises(UserError, match=r"manifest: no train\.fr in wmt18"):
-        source.files(["train.fr"])
     (given / name).write_bytes(content)
     (given / "a.tgz").write_bytes(PACKED)
     paths = fetch(source, ["train.de", "a.tgz"], out)

@@ -10,7 +10,6 @@ import pytest
 
 from diet_mt.corpora import pieces, subwords
 from diet_mt.corpora.binarized import write_dictionary
-from diet_mt.corpora.settings import SPM_SAMPLE
 from diet_mt.system.errors import UserError
 
 from .wmt18 import sentences
@@ -117,15 +116,12 @@ def test_the_cache_of_words_is_bounded(
     assert [subwords.join_bpe(line) for line in splits] == lines
 
 
-def test_the_kind_is_that_of_the_model_beside_the_data(tmp_path: Path) -> None:
-    for present, kind in (("", None), ("spm.model", "spm"), ("bpe.codes", None)):
-        if present:
-            (tmp_path / present).touch()
-        if kind:
-            assert subwords.kind_of(tmp_path) == kind
-            continue
-        with pytest.raises(UserError, match=r"bpe\.codes, spm\.model"):
-            subwords.kind_of(tmp_path)
+def test_the_kind_is_that_of_the_model_in_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "spm.model").touch()
+    assert subwords.kind_of(tmp_path) == "spm"
+    (tmp_path / "bpe.codes").touch()
+    with pytest.raises(UserError, match=r"bpe\.codes, spm\.model"):
+        subwords.kind_of(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -152,11 +148,11 @@ def test_output_becomes_text(kind: str, line: str, text: str) -> None:
     assert subwords.to_text(line, "de", kind) == text
 
 
-def _learn(folder: Path, out: Path, sample: int = SPM_SAMPLE) -> None:
+def _learn(folder: Path, out: Path) -> None:
     for lang in ("en", "de"):
         text = "".join(s[lang] + "\n" for s in sentences(200, seed=3))
         (folder / lang).write_text(text, encoding="utf-8")
-    pieces.learn([folder / "en", folder / "de"], out, 120, sample=sample)
+    pieces.learn([folder / "en", folder / "de"], out, 120, sample=150)
 
 
 @pytest.fixture(scope="module")
@@ -196,11 +192,10 @@ def test_a_file_is_split_alike_by_several_workers(tmp_path: Path, model: Path, k
     assert [subwords.join(line, kind) for line in split.split("\n")] == text.split("\n")
 
 
-@pytest.mark.parametrize("sample", [SPM_SAMPLE, 150])
-def test_the_model_depends_on_the_text_alone(tmp_path: Path, sample: int) -> None:
+def test_the_model_depends_on_the_text_alone(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        _learn(tmp_path / name, tmp_path / name / "model", sample)
+        _learn(tmp_path / name, tmp_path / name / "model")
     models = [(tmp_path / name / "model").read_bytes() for name in ("one", "two")]
     assert models[0] == models[1]
     assert str(tmp_path).encode() not in models[0]

@@ -123,7 +123,7 @@ def _sets(kind: str, year: int, lang: str, texts: list[dict[str, str]]) -> dict[
 
 def members() -> dict[str, dict[str, bytes]]:
     """What each archive holds, by name; other languages and files stand between, as they do."""
-    found: dict[str, dict[str, bytes]] = {
+    archives: dict[str, dict[str, bytes]] = {
         "training-parallel-europarl-v7.tgz": {"training/europarl-v7.fr-en.fr": b"Non.\n"},
         "training-parallel-commoncrawl.tgz": {"commoncrawl.de-en.annotation": b"a\tb\n"},
         "training-parallel-nc-v13.tgz": {},
@@ -139,14 +139,14 @@ def members() -> dict[str, dict[str, bytes]]:
                 ("nc-v13", "news", "training-parallel-nc-v13/news-commentary-v13"),
             ):
                 name = f"{path}.{pair}.{side}"
-                found[f"training-parallel-{archive}.tgz"][name] = corpora[corpus][which]
+                archives[f"training-parallel-{archive}.tgz"][name] = corpora[corpus][which]
         held_out = sentences(300, seed=9)
         valid = [{k: f"{v} A & B" for k, v in s.items()} for s in held_out[: SIZES["valid"]]]
         escaped = [{k: v.replace("&", "&amp;") for k, v in s.items()} for s in valid]
-        found["dev.tgz"] |= _sets("dev", 2017, lang, escaped)
-        found["test.tgz"] |= _sets("test", 2018, lang, held_out[-SIZES["test"] :])
-    found["dev.tgz"]["dev/last.sgm"] = b"not wanted\n"
-    return found
+        archives["dev.tgz"] |= _sets("dev", 2017, lang, escaped)
+        archives["test.tgz"] |= _sets("test", 2018, lang, held_out[-SIZES["test"] :])
+    archives["dev.tgz"]["dev/last.sgm"] = b"not wanted\n"
+    return archives
 
 
 def tar(content: dict[str, bytes]) -> bytes:

@@ -11,7 +11,6 @@ from fairseq.sequence_generator import SequenceGeneratorWithAlignment
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor, nn
 
-from diet_mt.decoding.length_penalty import gnmt_penalty
 from diet_mt.system.errors import UserError
 from diet_mt.tasks.diet_translation import DietTranslationConfig, DietTranslationTask
 
@@ -77,11 +76,6 @@ def test_each_penalty_has_its_own_winner() -> None:
     """
     assert outcome(decode("fairseq")) == [(LONG, -0.5589), (SHORT, -0.6471)]
     assert outcome(decode("gnmt")) == [(SHORT, -0.8942), (LONG, -1.0804)]
-
-
-@pytest.mark.parametrize(("length", "alpha", "value"), [(1, 0.6, 1), (7, 1, 2), (19, 0.5, 2)])
-def test_the_penalty_by_hand(length: int, alpha: float, value: float) -> None:
-    assert gnmt_penalty(length, alpha) == pytest.approx(value)
 
 
 @pytest.mark.parametrize("options", [{"unnormalized": True}, {"lenpen": 0.0}])

@@ -34,7 +34,7 @@ def test_fairseq_finds_it_and_its_option(tmp_path: Path) -> None:
 
 
 def test_without_a_folder_it_says_what_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="give --wordpiece-folder"):
+    with pytest.raises(UserError, match="--wordpiece-folder"):
         build("")
-    with pytest.raises(UserError, match=r"holds neither wordpiece.json"):
+    with pytest.raises(UserError, match=str(tmp_path)):
         build(str(tmp_path))
