@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from functools import partial
 from importlib.util import find_spec
@@ -42,6 +43,8 @@ INT8[f"{CTRANSLATE2}:int8"] = STOCK
 # Systems that only decode -> the system whose weights they have.
 WEIGHTS_OF = {CTRANSLATE2: STOCK, **UNDER_FAIRSEQ, **INT8}
 SYSTEMS = (STOCK, *COMMAND_NAMES, *WEIGHTS_OF)
+# The load on a GPU that all systems have at first, at most.
+_SMALL = {"tokens": 2048, "sentences": 64}
 # Arguments of the command that are fields of worker.Job.
 _OF_JOB = ("vocabulary", "batches", "decode_length", "beam", "lenpen")
 
@@ -210,6 +213,9 @@ def turns(
 ) -> Iterator[tuple[Record, Facts, dict[str, list[float]]]]:
     """Each load with its answers and seconds per round; failed systems are removed."""
     work, end = loads(kind, args), time.monotonic() + (args.seconds or math.inf)
+    if args.device == "cuda":  # compiling may take a minute: together, on batches that all fit
+        small = {key: min(work[0][key], _SMALL[key]) for key in work[0].keys() & _SMALL}
+        prepare(crew, kind, work[0] | small, len(crew) or 1)
     for number, load in enumerate(work):
         until = time.monotonic() + (end - time.monotonic()) / (len(work) - number)
         facts = prepare(crew, kind, load)
@@ -219,16 +225,22 @@ def turns(
         yield load, {name: facts[name] | worker.last for name, worker in crew.items()}, seconds
 
 
-def prepare(crew: dict[str, Worker], kind: str, load: Record) -> Facts:
-    """The answers of all systems; failed ones are removed."""
-    facts = {}
-    for name, each in list(crew.items()):
+def prepare(crew: dict[str, Worker], kind: str, load: Record, at_once: int = 1) -> Facts:
+    """The answers of all systems, ``at_once`` at a time; failed ones are removed."""
+
+    def answer(each: Worker) -> Record | UserError:
         try:
-            facts[name] = each.ask("prepare", kind, **load)
+            return each.ask("prepare", kind, **load)
         except UserError as error:
+            return error
+
+    with ThreadPoolExecutor(at_once) as pool:
+        answers = dict(zip(crew, pool.map(answer, crew.values()), strict=True))
+    for name, error in answers.items():
+        if isinstance(error, UserError):
             print(f"{name}: left out ({error})", file=sys.stderr)
             crew.pop(name).process.kill()
-    return facts
+    return {name: facts for name, facts in answers.items() if not isinstance(facts, UserError)}
 
 
 def loads(kind: str, args: Speed) -> list[Record]:

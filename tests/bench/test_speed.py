@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import threading
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 
 from diet_mt.bench import rows, speed
-from diet_mt.bench.speed import STOCK, SYSTEMS, summary
+from diet_mt.bench.speed import STOCK, SYSTEMS, prepare, summary
+from diet_mt.system.errors import UserError
 
 from ..processes import called
 
@@ -100,6 +104,24 @@ def test_ctranslate2_is_left_out_where_it_is_not_installed(
     left_out, error = capsys.readouterr().err.strip().split("\n")
     assert left_out.startswith("ctranslate2: ")
     assert error.startswith("error: ")
+
+
+def test_systems_are_set_up_together() -> None:
+    together, killed = threading.Barrier(3, timeout=60), []
+
+    def system(name: str) -> Any:
+        def ask(*_: str, tokens: int) -> dict[str, int]:
+            together.wait()
+            if name == "b":
+                raise UserError(name)
+            return {"sentences": tokens}
+
+        return SimpleNamespace(ask=ask, process=SimpleNamespace(kill=lambda: killed.append(name)))
+
+    crew = {name: system(name) for name in "abc"}
+    facts = prepare(crew, "train", {"tokens": 8}, at_once=3)
+    assert facts == {"a": {"sentences": 8}, "c": {"sentences": 8}}
+    assert (list(crew), killed) == (["a", "c"], ["b"])
 
 
 def test_a_step_is_a_time_and_its_ratio_is_to_stock_round_by_round() -> None:
