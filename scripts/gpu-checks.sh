@@ -64,7 +64,9 @@ else # fairseq's --fp16 trains on GPUs alone
   sentences=(4 8)
 fi
 
-bounded() { timeout --kill-after=5 "$limit" "$@"; }
+# In the background: a signal ends the script at once, and the part that runs with it.
+bounded() { timeout --kill-after=5 "$limit" "$@" & wait $!; }
+trap 'jobs -rp | xargs -r kill; exit 143' TERM INT
 
 # NAME ARGUMENTS...: what diet-mt bench speed prints becomes NAME.jsonl.
 speed() {
