@@ -129,8 +129,7 @@ def test_the_command_prints_a_row_for_each(capsys: pytest.CaptureFixture[str]) -
 
 # Of width 16; counts follow the layers alone.
 NARROW = {"layers": 6, "embed_dim": 16, "ffn_embed_dim": 32, "attention_heads": 2}
-OPERATORS = 1150
-WAITS_IN_PASSES = 0
+OPERATORS = 1040  # 1,033 in torch 2.13
 
 
 def counts(system: str, precision: str = "bf16", device: str = "meta") -> dict[str, int]:
@@ -141,7 +140,8 @@ def counts(system: str, precision: str = "bf16", device: str = "meta") -> dict[s
 def test_a_step_of_diet_rel_stays_small() -> None:
     counted = counts("diet_rel")
     assert counted["operators"] <= OPERATORS
-    assert counted["waits_in_passes"] <= WAITS_IN_PASSES
+    assert counted["waits_in_passes"] == 0
+    assert counted["waits"] <= 5  # those of fairseq's trainer
     assert counted["update"] < 100  # one parameter after another: more than 2,000
     assert counted["operators"] == sum(counted[part] for part in ("forward", "backward", "update"))
 
