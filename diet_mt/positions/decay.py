@@ -24,16 +24,16 @@ STEEPEST = 2.0
 WIDTH = 128
 
 
-def slopes(heads: int) -> list[float]:
-    """m_h for each head: a geometric series from 2^(-8/H) down to 2^-8.
+def slopes(heads: int, device: torch.device) -> Tensor:
+    """m_h for each head, (H,) float64: a geometric series from 2^(-8/H) down to 2^-8.
 
     Where H is no power of two, the slopes of the next smaller power, then every second one of the
     next larger power, until there are H: the rule of the paper's own code.
     """
     power = 1 << (heads.bit_length() - 1)
-    series = [2 ** (-8 * number / power) for number in range(1, power + 1)]
-    between = [2 ** (-4 * number / power) for number in range(1, 2 * power, 2)]
-    return (series + between)[:heads]
+    series = torch.arange(-8, -8 * (power + 1), -8, dtype=torch.float64, device=device)
+    between = torch.arange(-4, -8 * power, -8, dtype=torch.float64, device=device)
+    return torch.exp2(torch.cat([series, between])[:heads] / power)
 
 
 class AlibiBias(RelativeBias):
@@ -46,7 +46,7 @@ class AlibiBias(RelativeBias):
 
     def by_distance(self, lowest: int, highest: int) -> Tensor:
         device = self.like.device
-        slope = torch.tensor(slopes(self.shape.heads), dtype=torch.float64, device=device)
+        slope = slopes(self.shape.heads, device)
         distance = distances(lowest, highest, device).abs()
         return -(slope[:, None] * distance).unsqueeze(0)  # (1, H, count)
 

@@ -11,7 +11,7 @@ import torch
 
 from diet_mt.bench import encoder
 from diet_mt.bench.encoder import TABLE_6, VOCABULARIES, make_bert, make_steps, parameters
-from diet_mt.bench.operators import Counted, count
+from diet_mt.bench.operators import Counted, as_on_a_gpu, count
 from diet_mt.bench.requests import BASELINES, SHAPES
 from diet_mt.bench.speed import model_words, training_words
 from diet_mt.bench.worker import RANDOM_DATA
@@ -19,6 +19,7 @@ from diet_mt.models.architectures import ROBERTA_SIZES
 from diet_mt.positions import NAMES
 
 from ..processes import called
+from ..toy import build, collate, each_encoding, sources, targets
 
 TINY = {"encoder_layers": 2, "encoder_embed_dim": 16, "encoder_ffn_embed_dim": 24}
 TINY["encoder_attention_heads"] = 2
@@ -144,6 +145,16 @@ def test_a_step_of_diet_rel_stays_small() -> None:
     assert counted["waits"] <= 5  # those of fairseq's trainer
     assert counted["update"] < 100  # one parameter after another: more than 2,000
     assert counted["operators"] == sum(counted[part] for part in ("forward", "backward", "update"))
+
+
+@each_encoding
+def test_no_pass_waits(encoding: str, sharing: str | None) -> None:
+    model = build(encoding, sharing).to("meta")
+    source, previous = collate(sources(), "left").to("meta"), collate(targets()).to("meta")
+    with as_on_a_gpu("meta"), Counted("meta") as counted:
+        model(source, None, previous)[0].sum().backward()
+    assert counted.kernels.total() > 100
+    assert not counted.waits.total()
 
 
 def test_stock_fairseq_runs_without_the_plugin(capsys: pytest.CaptureFixture[str]) -> None:

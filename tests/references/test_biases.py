@@ -50,7 +50,7 @@ def test_slopes(theirs: Rows) -> None:
     """How much a key counts more than the one before it."""
     for heads in HEADS:
         row = theirs(heads, 2).double()
-        ours = torch.tensor(slopes(heads), dtype=torch.float64)
+        ours = slopes(heads, row.device)
         torch.testing.assert_close(ours, row[:, 1] - row[:, 0], rtol=ROUNDING, atol=0)
 
 
