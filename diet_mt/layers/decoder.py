@@ -123,6 +123,11 @@ class DietDecoder(TransformerDecoderBase):
             self.encoder_attn_positions = cfg.encoding.attention_positions(
                 replace(self.attention_shape, max_keys=sources, kind=CROSS)
             )
+        for number in cfg.encoding.skipped(self.num_layers):
+            layer = self.layers[number]
+            layer.self_attn.scaling /= cfg.encoding.content_scale_in(DECODER)
+            if layer.encoder_attn is not None:
+                layer.encoder_attn.scaling /= cfg.encoding.content_scale_in(CROSS)
 
     def max_positions(self) -> int:
         return longest_sentence(self.attention_shape, super().max_positions())

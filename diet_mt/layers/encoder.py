@@ -96,6 +96,8 @@ class DietEncoder(TransformerEncoderBase):
             extrapolation=cfg.beyond_table,
         )
         self.self_attn_positions = cfg.encoding.attention_positions(self.attention_shape)
+        for number in cfg.encoding.skipped(self.num_layers):
+            self.layers[number].self_attn.scaling /= cfg.encoding.content_scale_in(ENCODER)
 
     def max_positions(self) -> int:
         return longest_sentence(self.attention_shape, super().max_positions())

@@ -73,6 +73,11 @@ class PlaceOptions(FairseqDataclass):
         f"{', '.join(AT_INPUT)} (default: that of the encoding); options of both apply to "
         "--position-encoding",
     )
+    position_layers: Optional[str] = with_help(
+        None,
+        "layers with positions inside attention, by numbers from 0 and slices as in Python, for "
+        "example 0:3,5 or ::2 (default: all)",
+    )
     position_randomized: Optional[int] = with_help(
         None,
         "positions are a sorted random sample of this many, drawn in each training step, so that "
@@ -207,6 +212,11 @@ def nested_config(options: Any, kind: Type[Config]) -> Config:
         problems.append(
             f"--position-in {cfg.position_in}: there is no cross-attention; leave it out"
         )
+    if cfg.position_layers and (cfg.encoder.layers_to_keep or cfg.decoder.layers_to_keep):
+        problems.append(
+            f"--position-layers {cfg.position_layers}: counts the layers before "
+            "--*-layers-to-keep removes some; leave one of the options out"
+        )
     words = width = cfg.decoder.embed_dim
     try:
         cfg.encoding = build_position(
@@ -214,6 +224,7 @@ def nested_config(options: Any, kind: Type[Config]) -> Config:
             cfg.position_in,
             cfg.position_input,
             cfg.position_randomized,
+            cfg.position_layers,
             **{name: getattr(cfg, option.attribute) for name, option in OPTIONS.items()},
         )
         words = cfg.encoding.token_dim(width)

@@ -119,6 +119,7 @@ def build_position(
     kinds: str | None = None,
     at_input: str | None = None,
     randomized: int | None = None,
+    layers: str | None = None,
     **options: Any,
 ) -> PositionEncoding:
     """The encoding called ``name`` with its options by field (see ``OPTIONS``); None or False is
@@ -127,6 +128,7 @@ def build_position(
     ``kinds``: of attention to act in, separated by commas; ``at_input``: name of the encoding that
     is added to the embeddings, which gets the options that it has and ``name`` has not; None for
     either: the encoding's own. ``randomized``: the number of positions that training draws from.
+    ``layers``: those with positions inside attention, ``0:3,5`` or ``::2``; None for all.
 
     Raises :class:`UserError` for an unknown name or invalid options.
     """
@@ -136,8 +138,6 @@ def build_position(
     encoding = _build("--position-encoding", name, sorted(NAMES), options)
     if at_input == encoding.own_input:
         at_input = None
-    if kinds is None and at_input is None and randomized is None:
-        return encoding
     words = encoding.acts_in if kinds is None else [word.strip() for word in kinds.split(",")]
     added = encoding
     if at_input is not None:
@@ -146,10 +146,12 @@ def build_position(
         inside=encoding,
         at_input=added,
         kinds=tuple(sorted(set(words), key=lambda word: [*KINDS, word].index(word))),
+        layers=":" if layers is None else layers.replace(" ", ""),
         randomized=randomized,
     )
-    is_own = at_sites.kinds == encoding.acts_in and at_sites.at_input == encoding
-    return encoding if is_own and randomized is None else at_sites
+    own = encoding.acts_in, encoding, ":", None
+    is_own = (at_sites.kinds, added, at_sites.layers, randomized) == own
+    return encoding if is_own else at_sites
 
 
 def _build(

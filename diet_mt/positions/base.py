@@ -41,7 +41,7 @@ from .position_ids import (
     read_table,
     resized_table,
 )
-from .terms import PositionTerms
+from .terms import NO_TERMS, PositionTerms
 
 SHARING = ("none", "head-wise", "layer-wise")
 # Standard deviation of learned tables that do not start at 0: BERT's (Devlin et al. 2018).
@@ -65,7 +65,8 @@ class AttentionShape:
     ``layers`` L; ``heads`` H; ``head_dim`` D; ``max_queries`` and ``max_keys`` in tokens; ``kind``
     is ``ENCODER``, ``DECODER`` (causal) or ``CROSS``. ``first_is_cls``: the token at position 0
     represents the whole sentence, as [CLS] does in BERT. ``extrapolation``: the rule for sentences
-    longer than the tables, one of ``EXTRAPOLATIONS``.
+    longer than the tables, one of ``EXTRAPOLATIONS``. ``skipped``: layers without positions;
+    the L of tables and terms counts the others.
     """
 
     layers: int
@@ -76,6 +77,7 @@ class AttentionShape:
     kind: str = ENCODER
     first_is_cls: bool = False
     extrapolation: str = REFUSE
+    skipped: tuple[int, ...] = ()
 
     @property
     def embed_dim(self) -> int:
@@ -125,15 +127,21 @@ class LayerTables(nn.Module):
         if make_table is not None and sharing == "layer-wise":
             self.shared = make_table(heads)
         elif make_table is not None:
-            self.layers.extend(make_table(heads) for _ in range(shape.layers))
+            self.layers.extend(
+                Table() if layer in shape.skipped else make_table(heads)
+                for layer in range(shape.layers)
+            )
 
     def tables(self) -> Sequence[nn.Module]:
         """The L tables, or the single one that all layers share."""
-        return list(self.layers) if self.shared is None else [self.shared]
+        if self.shared is not None:
+            return [self.shared]
+        return [table for n, table in enumerate(self.layers) if n not in self.shape.skipped]
 
     def per_layer(self, entries: list[Entry]) -> list[Entry]:
         """L entries, from one per layer or a single one that all layers share."""
-        return entries * self.shape.layers if len(entries) == 1 else entries
+        count = self.shape.layers - len(self.shape.skipped)
+        return entries * count if len(entries) == 1 else entries
 
     def stacked(self, name: str, at: PositionRange | None = None, *, zero: int = 0) -> Tensor:
         """The parameter ``name`` of every table, all rows (along dimension 1) or those ``at`` these
@@ -188,9 +196,11 @@ class AttentionPositions(LayerTables, ABC):
         return self.limited and self.shape.extrapolation == REFUSE
 
     def for_layers(self, queries: PositionRange, keys: PositionRange) -> list[PositionTerms]:
-        """The terms of each of the L layers, for T queries over S keys."""
+        """The terms of each layer, for T queries over S keys."""
         self.check(queries, keys)
-        return self.per_layer(self.terms(queries, keys))
+        terms = iter(self.per_layer(self.terms(queries, keys)))
+        skipped = self.shape.skipped
+        return [NO_TERMS if n in skipped else next(terms) for n in range(self.shape.layers)]
 
     def check(self, queries: PositionRange, keys: PositionRange) -> None:
         """Raises :class:`UserError` beyond the tables, unless they are extrapolated."""
@@ -303,8 +313,11 @@ class PositionEncoding:
         if self.sharing is None:
             object.__setattr__(self, "sharing", self.default_sharing)
         for name, declared in options_of(self):
-            if declared.kind is float and type(getattr(self, name)) is int:  # 2 equals 2.0
-                object.__setattr__(self, name, float(getattr(self, name)))
+            value = getattr(self, name)
+            if declared.kind is float and type(value) is int:  # 2 equals 2.0
+                object.__setattr__(self, name, float(value))
+            elif isinstance(value, str):  # one word of the signature
+                object.__setattr__(self, name, value.replace(" ", ""))
         if problems := list(self.problems()):
             raise UserError("; ".join(problems))
 
@@ -321,6 +334,10 @@ class PositionEncoding:
         """Further factor of q . k in one kind of attention."""
         return self.content_scale if kind in self.acts_in else 1.0
 
+    def skipped(self, layers: int) -> tuple[int, ...]:
+        """Layers without positions in a stack of so many."""
+        return ()
+
     @property
     def own_input(self) -> str:
         """Name of the encoding that it has at the input by default."""
@@ -336,9 +353,10 @@ class PositionEncoding:
 
     def attention_positions(self, shape: AttentionShape) -> AttentionPositions | None:
         """The module for one kind of attention, or None where it does not act."""
-        if shape.kind not in self.acts_in:
+        skipped = self.skipped(shape.layers)
+        if shape.kind not in self.acts_in or len(skipped) == shape.layers:
             return None
-        positions = self.in_attention(shape)
+        positions = self.in_attention(replace(shape, skipped=skipped))
         positions.scale = shape.head_dim**-0.5 * self.content_scale
         return positions
 

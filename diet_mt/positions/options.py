@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,7 @@ class Option:
 
     def problem(self, value: Any) -> str | None:
         """Why ``value`` is invalid, or None."""
-        if value is None or self.kind is bool:
+        if value is None or self.kind is bool or (self.kind is str and not self.choices):
             return None
         if self.choices:
             wanted = "" if value in self.choices else f"choose from {', '.join(self.choices)}"
@@ -53,7 +53,7 @@ def option(
     *,
     kind: type | None = None,
     least: float = 1,
-    choices: Sequence[str] = (),
+    choices: Iterable[str] = (),
     implied: bool = False,
 ) -> Any:
     """A field of an encoding that is an :class:`Option`; ``kind``: by default the default's."""
@@ -68,9 +68,11 @@ def options_of(encoding: Any) -> Iterator[tuple[str, Option]]:
             yield field.name, field.metadata["option"]
 
 
-def optional(flag: str, kind: type, meaning: str, choices: Sequence[str] = ()) -> Any:
+def optional(
+    flag: str, kind: type, meaning: str, choices: Iterable[str] = (), least: float = 1
+) -> Any:
     """An option that is off by default and :attr:`Option.implied`."""
-    return option(flag, None, meaning, kind=kind, choices=choices, implied=True)
+    return option(flag, None, meaning, kind=kind, least=least, choices=choices, implied=True)
 
 
 def rank_option() -> Any:

@@ -72,9 +72,7 @@ class PopePositions(AttentionPositions):
     def terms(self, queries: PositionRange, keys: PositionRange) -> list[PositionTerms]:
         device, size = self.like.device, self.shape.head_dim
         column = torch.arange(size, dtype=torch.float64, device=device) / size
-        angle = as_tensor(queries, device)[:, None] * torch.pow(
-            10000.0, -column
-        )  # (T, D) in float64
+        angle = as_tensor(queries, device)[:, None] * 10000.0**-column  # (T, D) in float64
         phases = self.stacked("phase").clamp(-2 * math.pi, 0)  # (L|1, H|1, D)
         of_keys = directions(angle + phases.unsqueeze(2))  # (2, L|1, H|1, T, D)
         of_queries = directions(angle[None])

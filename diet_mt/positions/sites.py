@@ -1,10 +1,11 @@
-"""An encoding at chosen sites, with other positions at the input, or randomized."""
+"""An encoding at chosen sites and in chosen layers, with another at the input, or randomized."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from ..system.errors import UserError
 from .absolute import NoPositions
 from .base import (
     ENCODER,
@@ -19,14 +20,16 @@ from .position_ids import RandomizedPositions, TokenPositions
 
 @dataclass(frozen=True)
 class EncodingAtSites(PositionEncoding):
-    """``inside`` in the kinds of attention ``kinds`` only, in the order of ``KINDS``; ``at_input``
-    at the input. With ``randomized`` N, tokens have some of the positions 0 to N - 1
+    """``inside`` in the kinds of attention ``kinds`` only, in the order of ``KINDS``, and in
+    ``layers``, numbers from 0 and slices as in Python; ``at_input`` at the input. With
+    ``randomized`` N, tokens have some of the positions 0 to N - 1
     (:class:`~diet_mt.positions.position_ids.RandomizedPositions`).
     """
 
     inside: PositionEncoding = field(default_factory=NoPositions)
     at_input: PositionEncoding = field(default_factory=NoPositions)
     kinds: tuple[str, ...] = ()
+    layers: str = ":"
     randomized: int | None = None
 
     def __post_init__(self) -> None:
@@ -43,6 +46,8 @@ class EncodingAtSites(PositionEncoding):
 
     def problems(self) -> Iterator[str]:
         yield from self._randomized_problems()
+        if self.layers != ":" and not self.kinds:
+            yield f"--position-layers {self.layers}: {self.name} acts at the input; leave it out"
         own = self.inside.acts_in
         for kind in self.kinds:
             if kind not in KINDS:
@@ -76,6 +81,20 @@ class EncodingAtSites(PositionEncoding):
         if not self.kinds and self.at_input == NoPositions():
             yield f"{flag}: {self.name} has no positions; leave it out"
 
+    def skipped(self, layers: int) -> tuple[int, ...]:
+        every = range(layers)
+        chosen: set[int] = set()
+        try:
+            for part in self.layers.split(","):
+                ends = [int(end) if end else None for end in part.split(":")]
+                chosen |= set(every[slice(*ends)] if len(ends) > 1 else [every[int(part)]])
+        except (ValueError, TypeError, IndexError):
+            raise UserError(
+                f"--position-layers {self.layers}: give numbers below {layers}, or slices such as "
+                "0:3 or ::2, separated by commas"
+            ) from None
+        return tuple(number for number in every if number not in chosen)
+
     def token_dim(self, embed_dim: int) -> int:
         return self.at_input.token_dim(embed_dim)
 
@@ -93,18 +112,17 @@ class EncodingAtSites(PositionEncoding):
         return RandomizedPositions(self.randomized, max_positions)
 
     def describe(self) -> str:
-        return self.inside.describe() + self._describe_sites()
+        return next(self.continues())
 
-    def _describe_sites(self) -> str:
+    def continues(self) -> Iterator[str]:
         words = ""
         if self.kinds != self.inside.acts_in:
             words += f" in={','.join(self.kinds)}"
+        if self.layers != ":":
+            words += f" layers={self.layers}"
         if self.at_input != self.inside:
             words += f" input={self.at_input.describe()}"
         if self.randomized is not None:
             words += f" randomized={self.randomized}"
-        return words
-
-    def continues(self) -> Iterator[str]:
         for text in self.inside.continues():
-            yield f"{text}{self._describe_sites()}"
+            yield text + words

@@ -137,6 +137,8 @@ def test_the_penalty_of_gnmt_and_a_source_of_padding_alone() -> None:
     {"position_randomized": 100},
     {"position_input": "sinusoidal"},
     {"position_in": "encoder,decoder"},
+    {"position_layers": "1:"},
+    {"position_encoding": "pope", "position_layers": "::2"},
     {"encoder_normalize_before": True, "decoder_normalize_before": True},
     {"layernorm_embedding": True, "no_scale_embedding": True},
     {"share_decoder_input_output_embed": True},

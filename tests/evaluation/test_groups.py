@@ -173,6 +173,7 @@ VALUES: dict[str, tuple[str, tuple[Any, ...]]] = {
     "position_encoding": ("", ("none", "sinusoidal", "learned", "shaw", "t5", "diet-rel")),
     "position_in": ("shaw", (None, "encoder,decoder", "encoder", "decoder", "cross")),
     "position_input": ("diet-abs", (None, "learned", "sinusoidal", "concat")),
+    "position_layers": ("rotary", (None, "::2", "0,3")),
     "position_randomized": ("diet-rel", (None, 4096, 8192)),
     "position_sharing": ("diet-rel", (None, "head-wise", "layer-wise")),
     "position_rank": ("diet-abs", (None, 64, 128, 512)),
@@ -182,6 +183,8 @@ VALUES: dict[str, tuple[str, tuple[Any, ...]]] = {
     "position_max_distance": ("t5", (None, 64)),
     "linformer_k": ("linformer", (None, 16)),
     "position_kernel": ("kerple", (None, "power")),
+    "position_base": ("rotary", (None, 500.0)),
+    "position_fraction": ("rotary", (None, 0.25, 0.5)),
     "position_shift": ("shape", (None, 100)),
     "position_global_shift": ("cape", (None, 10.0)),
     "position_local_shift": ("cape", (None, 0.0)),
@@ -193,6 +196,13 @@ SCALED = [
     {"position_scaling": "linear", "position_scaling_factor": 2.0},
     {"position_scaling": "linear", "position_scaling_factor": 4.0},
     {"position_scaling": "yarn", "position_scaling_factor": 2.0, "position_trained_length": 64},
+    {"position_scaling": "llama3", "position_scaling_factor": 2.0, "position_trained_length": 64},
+    {
+        "position_scaling": "longrope",
+        "position_scaling_factor": 2.0,
+        "position_trained_length": 64,
+        "position_pair_factors": "1,1.5,2",
+    },
     {"position_scaling": "yarn", "position_scaling_factor": 2.0, "position_trained_length": 99},
 ]
 

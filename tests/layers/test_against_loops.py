@@ -17,7 +17,7 @@ from diet_mt.models.diet_transformer import DietTransformerModel
 from diet_mt.nn import attention
 
 from .. import oracle
-from ..positions.cases import CASES
+from ..positions.cases import CASES, DYNAMIC
 from ..toy import (
     KINDS,
     OPTIONS,
@@ -31,6 +31,7 @@ from ..toy import (
     build,
     collate,
     each_encoding,
+    each_inside,
     every_encoding,
     position_parameters,
     real,
@@ -90,7 +91,8 @@ def expected(
         tables=raw_tables(attention_positions(model, kind)),
         options=OPTIONS.get(encoding, {}),
     )
-    equations = CASES[encoding].equations(setting)
+    skipped = model.cfg.position_layers == "1:" and layer == 0
+    equations = (oracle.Encoding if skipped else CASES[encoding].equations)(setting)
     divisor = width if model.cfg.attention_scale == "model" else width // heads
     out, weights = oracle.attention(
         numbers(call.query),
@@ -105,9 +107,13 @@ def expected(
 
 
 def assert_every_attention_module_equals_the_loops(
-    encoding: str, sharing: str | None, side: str = "left", scale: str = "head"
+    encoding: str,
+    sharing: str | None,
+    side: str = "left",
+    scale: str = "head",
+    layers: str | None = None,
 ) -> None:
-    model = build(encoding, sharing, attention_scale=scale)
+    model = build(encoding, sharing, attention_scale=scale, position_layers=layers)
     with attention_calls(model) as calls:
         model(collate(sources(), side), None, collate(targets()), alignment_layer=2)
     assert calls.keys() == {(kind, layer) for kind in KINDS for layer in range(3)} - {
@@ -142,10 +148,31 @@ def test_every_attention_module_equals_the_loops(
     assert_every_attention_module_equals_the_loops(encoding, sharing, side, scale)
 
 
-@pytest.mark.parametrize("sharing", sharing_modes("kerple"))
-def test_the_other_kernel_of_kerple(sharing: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(OPTIONS, "kerple", {"position_kernel": "power"})
-    assert_every_attention_module_equals_the_loops("kerple", sharing)
+# Options that change the equations, beyond those of the toy models.
+VARIANTS: list[tuple[str, dict[str, Any]]] = [
+    ("kerple", {"position_kernel": "power"}),
+    ("rotary", {"position_base": 50.0, "position_fraction": 0.5}),
+    ("rotary", DYNAMIC),
+]
+
+
+@pytest.mark.parametrize(("encoding", "options"), VARIANTS)
+def test_other_options(
+    encoding: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(OPTIONS, encoding, options)
+    for sharing in sharing_modes(encoding):
+        assert_every_attention_module_equals_the_loops(encoding, sharing)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@each_inside
+def test_layers_without_positions(encoding: str, sharing: str | None, side: str) -> None:
+    """They are those of a model without positions; the tables of the others keep their numbers."""
+    assert_every_attention_module_equals_the_loops(encoding, sharing, side, layers="1:")
+    named = set(position_parameters(build(encoding, sharing, position_layers="1:")))
+    whole = set(position_parameters(build(encoding, sharing)))
+    assert named == {name for name in whole if ".layers.0." not in name}
 
 
 @pytest.mark.parametrize("side", ["left", "right"])

@@ -17,6 +17,7 @@ from diet_mt.models.diet_transformer import DietTransformerModel
 from diet_mt.positions import NAMES, PositionRange
 from diet_mt.system.errors import UserError
 
+from ..positions.cases import DYNAMIC
 from ..toy import (
     EOS,
     FIRST_WORD,
@@ -31,6 +32,7 @@ from ..toy import (
     close,
     collate,
     each_encoding,
+    each_inside,
     each_kind,
     sources,
     step_by_step,
@@ -141,6 +143,19 @@ def test_beams_reordered_sentences_dropped_and_permuted(encoding: str, sharing: 
             decoding.reorder(within(rows, beams if t < 5 else 1))
 
 
+@pytest.mark.usefixtures("either_memory")
+@torch.no_grad()
+@each_inside
+def test_positions_in_some_layers(encoding: str, sharing: str | None) -> None:
+    decoding = Decoding(
+        build(encoding, sharing, position_layers="::2"), collate(sources((7, 4)), "left")
+    )
+    decoding.reorder(torch.arange(2).repeat_interleave(3))
+    for _ in range(STEPS):
+        decoding.step()
+        decoding.reorder(within(6, 3))
+
+
 ORDERS: dict[str, Callable[[int], Tensor]] = {
     "any order": lambda rows: torch.randperm(rows),
     "one row dies out": lambda rows: torch.randint(0, rows, (rows,)),
@@ -150,9 +165,13 @@ ORDERS: dict[str, Callable[[int], Tensor]] = {
 
 @torch.no_grad()
 @pytest.mark.parametrize("order", ORDERS, ids=lambda name: name.replace(" ", "-"))
-@pytest.mark.parametrize("encoding", ["diet-rel", "shaw", "rotary"])
-def test_the_same_kind_of_order_at_every_step(encoding: str, order: str) -> None:
-    decoding = Decoding(build(encoding), collate(sources((7, 4, 1)), "left"))
+@pytest.mark.parametrize(
+    ("encoding", "options"), [("diet-rel", {}), ("shaw", {}), ("rotary", {}), ("rotary", DYNAMIC)]
+)
+def test_the_same_kind_of_order_at_every_step(
+    encoding: str, options: dict[str, Any], order: str
+) -> None:
+    decoding = Decoding(build(encoding, **options), collate(sources((7, 4, 1)), "left"))
     decoding.reorder(torch.arange(3).repeat_interleave(4))
     for _ in range(5):
         decoding.step()

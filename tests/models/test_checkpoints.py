@@ -123,6 +123,9 @@ CHANGED: list[tuple[str, dict[str, Any], str]] = [
     ("cape", {"position_global_scale": 1.5}, "global-scale=1.5"),
     ("deberta", {"position_clip": 4}, "clip=4"),
     ("kerple", {"position_kernel": "power"}, "kernel=power"),
+    ("rotary", {"position_base": 500}, "base=500.0"),
+    ("rotary", {"position_fraction": 0.5}, "fraction=0.5"),
+    ("rotary", {"position_layers": "1:"}, "layers=1:"),
     ("learned", {"max_target_positions": 13}, "--max-target-positions"),
     (
         "diet-rel",

@@ -158,15 +158,22 @@ def total(model: DietTransformerModel) -> int:
 
 def slowest_pair(model: DietTransformerModel) -> float:
     """By how much the last of 16 pairs turns, as a part of what it does by default."""
-    speeds = model.encoder.self_attn_positions.encoding.frequencies(32)
-    return float(speeds[-1]) / BASE ** (-15 / 16)
+    encoding = model.encoder.self_attn_positions.encoding
+    return float(encoding.frequencies(32, torch.zeros(1))[0, -1]) / BASE ** (-15 / 16)
 
+
+EIGHT = ",".join(["1.5"] * 15 + ["8"])  # of 16 pairs
 
 # For options of ours: the architecture, the flags, and what they change in the model of 4 layers
 # and 4 heads of size 32, with 20 source and 15 target positions.
 EFFECTS: dict[str, tuple[str, Any, Any]] = {
     "diet_abs --position-encoding learned": ("embed_positions is None", False, True),
     "diet_abs --position-in cross,decoder": ("self_attn_positions is None", True, False),
+    "diet_abs --position-layers 1,3": (
+        lambda model: model.decoder.encoder_attn_positions.shape.skipped,
+        (0, 2),
+        (),
+    ),
     "diet_abs --position-input learned": ("embed_positions is None", False, True),
     "diet_abs --position-randomized 30": ("token_positions.count", 30, None),
     "diet_abs --compile": ("cfg.compile", True, False),
@@ -199,6 +206,8 @@ EFFECTS: dict[str, tuple[str, Any, Any]] = {
     "cape --position-local-shift 1.5": ("embed_positions.local_shift", 1.5, None),
     "cape --position-global-shift 1.5": ("embed_positions.global_shift", 1.5, None),
     "cape --position-global-scale 1.5": ("embed_positions.global_scale", 1.5, None),
+    "rotary --position-base 100": (slowest_pair, 100 ** (15 / 16), 1.0),
+    "rotary --position-fraction 0.5": (slowest_pair, 0.0, 1.0),
     "rotary --position-scaling linear --position-scaling-factor 4": (slowest_pair, 1 / 4, 1.0),
     # Of 12 tokens the pairs 0 and 1 of 16 turn once or more.
     "rotary --position-trained-length 12 --position-scaling yarn --position-scaling-factor 8": (
@@ -206,6 +215,8 @@ EFFECTS: dict[str, tuple[str, Any, Any]] = {
         1 / 8,
         1.0,
     ),
+    f"rotary --position-pair-factors {EIGHT} --position-scaling longrope "
+    "--position-scaling-factor 4 --position-trained-length 12": (slowest_pair, 1 / 8, 1.0),
     "diet_abs --attention-scale model": ("layers.0.self_attn.scaling", 128**-0.5, 32**-0.5),
 }
 
@@ -430,6 +441,11 @@ def test_a_restored_model_keeps_its_length() -> None:
         assert build_model(saved.model, task, from_checkpoint=True).max_positions() == 70
 
 
+LONGROPE = {
+    "position_scaling": "longrope",
+    "position_scaling_factor": 2.0,
+    "position_trained_length": 9,
+}
 # Options that no model can have: the encoding, the options, and what the error names. More of what
 # an encoding refuses: tests/positions/test_registry.py.
 INVALID: list[tuple[str, dict[str, Any], str]] = [
@@ -439,6 +455,10 @@ INVALID: list[tuple[str, dict[str, Any], str]] = [
     ("none", {"position_clip": 8}, "--position-clip 8"),
     ("concat", {"position_rank": 12}, "12 (--position-rank)"),
     ("rotary", {"encoder_embed_dim": 15}, "head size of 5"),
+    ("rotary", {"position_fraction": 0.1}, "not 0 of a head size of 4"),
+    ("rotary", {"position_fraction": 1.5}, "not 6 of a head size of 4"),
+    ("rotary", {**LONGROPE, "position_pair_factors": "1,2"}, "--position-pair-factors 1,2"),
+    ("rotary", {**LONGROPE, "position_pair_factors": "1,-2"}, "--position-pair-factors 1,-2"),
     ("learned", {"position_sharing": "head-wise"}, "--position-sharing head-wise"),
     ("diet-rel", {"attention_scale": "key"}, "--attention-scale key"),
     ("diet-rel", {"encoder_embed_dim": 14}, "--encoder-attention-heads 3"),
@@ -461,6 +481,10 @@ INVALID: list[tuple[str, dict[str, Any], str]] = [
     ("diet-abs-lin", {"position_in": "decoder,cross"}, "encoder"),
     ("t5", {"position_in": "cross", "no_cross_attention": True}, "--position-in cross"),
     ("learned", {"position_in": "encoder"}, "learned"),
+    ("diet-rel", {"position_layers": "2"}, "--position-layers 2"),
+    ("diet-rel", {"position_layers": "0:3:x"}, "--position-layers 0:3:x"),
+    ("learned", {"position_layers": "1:"}, "--position-layers 1:"),
+    ("diet-rel", {"position_layers": "1:", "decoder_layers_to_keep": "0,2"}, "layers-to-keep"),
     ("diet-rel", {"position_input": "t5"}, "--position-input t5"),
     ("learned", {"position_input": "sinusoidal"}, "learned"),
     ("diet-rel", {"position_input": "shape", "position_shift": -1}, "shift -1"),

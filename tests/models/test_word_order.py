@@ -167,6 +167,8 @@ def test_nothing_at_the_input_of_linformer() -> None:
         ("diet-abs", {"position_in": "cross", "position_input": "learned"}),
         ("shaw", {"position_in": "encoder,decoder", "position_values": True}),
         ("rotary", {"position_in": "decoder"}),
+        ("pope", {"position_layers": "::2"}),
+        ("tupe-abs", {"position_layers": "1:"}),
     ],
 )
 def test_both_searches_agree(encoding: str, options: dict[str, str]) -> None:

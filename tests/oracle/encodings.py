@@ -16,6 +16,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +53,7 @@ class Setting:
     keys: int
     sharing: str | None
     tables: Tables
-    options: Mapping[str, int]
+    options: Mapping[str, Any]
     first_is_cls: bool = False
 
     def table(self, name: str, h: int, *, part: str = "", sharing: str | None = None) -> Array:
@@ -230,18 +231,28 @@ class TupeRel(TupeAbs):
 
 
 class Rotary(Encoding):
-    """Columns (2c, 2c+1) of q and k as complex numbers, times e^(i position 10000^(-2c/D))."""
+    """Columns (2c, 2c+1) of q and k as complex numbers, times e^(i position b^(-2c/D)); with a
+    fraction f, those of the first D = f D columns. "dynamic" multiplies b by what fits the tokens
+    up to this one.
+    """
 
     def turned(self, position: int, vector: Vector) -> Vector:
         if self.at.kind == "cross":
             return vector
+        options = self.at.options
+        width = int(len(vector) * (options.get("position_fraction") or 1.0))
+        base = options.get("position_base") or 10000.0
+        if options.get("position_trained_length"):
+            s, length = options["position_scaling_factor"], options["position_trained_length"]
+            if position + 1 > length and width > 2:
+                base *= (s * (position + 1) / length - (s - 1)) ** (width / (width - 2))
         result: Vector = []
-        for c in range(0, len(vector), 2):
-            angle = position * 10000.0 ** (-c / len(vector))
+        for c in range(0, width, 2):
+            angle = position * base ** (-c / width)
             number = complex(vector[c], vector[c + 1])
             number *= complex(math.cos(angle), math.sin(angle))
             result += [number.real, number.imag]
-        return result
+        return result + vector[width:]
 
     def query(self, h: int, i: int, q: Vector) -> Vector:
         return self.turned(i, q)
@@ -353,7 +364,7 @@ class Linformer(Encoding):
 
     @property
     def mixed_to(self) -> int:
-        return self.at.options["linformer_k"] if self.at.kind == "encoder" else 0
+        return int(self.at.options["linformer_k"]) if self.at.kind == "encoder" else 0
 
     def mixed(self, name: str, h: int, vectors: dict[int, Vector]) -> dict[int, Vector]:
         shares = self.at.table(name, h, sharing=self.mixing)

@@ -138,6 +138,11 @@ SINUSOIDS = Hand(
     ],
     tolerance=1e-7,
 )
+# Options of rotary, for sentences of the toy models.
+DYNAMIC = {
+    "position_scaling": "dynamic", "position_scaling_factor": 2.0, "position_trained_length": 3,
+}  # fmt: skip
+SLOWER = (0, 1 / 100, 2 / 250)  # angles of positions 0, 1 and 2
 PSI = [math.log(1 + d) / math.log(4) for d in range(3)]  # FIRE's with c = 1 and L = 3
 # sum over c < 64 of cos(d / 10000^(c/64)) - 1 for d = 0, 1 and 2.
 SANDWICH = (0.0, -1.9063161942, -6.6181394472)
@@ -241,12 +246,34 @@ CASES: dict[str, Case] = {
     ),
     "rotary": Case(
         equations=equations.Rotary, acts_in=SELF, at_zero="angles are no parameters",
-        options={"scaling": None, "scaling_factor": None, "trained_length": None},
+        options=dict.fromkeys(
+            ("base", "fraction", "scaling", "scaling_factor", "trained_length", "pair_factors")
+        ),
         # Angles are the distance and a hundredth of it.
         hand=(
             Hand(
                 logits=[even(lambda d: 2 * math.cos(d) + 2 * math.cos(d / 100), 3)], head_dim=4,
                 q=1.0, k=1.0,
+            ),
+            # A base of 100 has the second at a tenth; half of the columns are one pair, which has
+            # the fastest frequency.
+            Hand(
+                logits=[even(lambda d: 2 * math.cos(d) + 2 * math.cos(d / 10), 3)], head_dim=4,
+                q=1.0, k=1.0, options={"base": 100.0},
+            ),
+            Hand(
+                logits=[even(lambda d: 2 * math.cos(d) + 2, 3)], head_dim=4, q=1.0, k=1.0,
+                options={"fraction": 0.5},
+            ),
+            # Nothing changes up to 2 tokens. A third makes 3/2 of the length, and the second pair
+            # slower by 3 times 3/2 less 2, which is 5/2.
+            Hand(
+                logits=[
+                    [[2 * math.cos(i - j) + 2 * math.cos(a - b) for j, b in enumerate(SLOWER)]
+                     for i, a in enumerate(SLOWER)],
+                ],
+                head_dim=4, q=1.0, k=1.0,
+                options={"scaling": "dynamic", "scaling_factor": 3.0, "trained_length": 2},
             ),
         ),
     ),

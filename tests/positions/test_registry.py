@@ -93,12 +93,15 @@ NAN = float("nan")
         ("cape", {"global_scale": "x"}, "--position-global-scale x"),
         ("cape", {"global_scale": 0.9}, "--position-global-scale 0.9"),
         ("kerple", {"kernel": "exp"}, "--position-kernel exp: .*log, power"),
-        ("rotary", {"scaling": "su", "scaling_factor": 2.0}, "su: .*linear, ntk, yarn"),
+        ("rotary", {"scaling": "su", "scaling_factor": 2.0}, "su: .*linear, ntk, .*yarn"),
         ("rotary", {"scaling": "ntk"}, "--position-scaling-factor"),
-        ("rotary", {"scaling_factor": 2.0}, "--position-scaling$"),
+        ("rotary", {"scaling_factor": 2.0}, "--position-scaling-factor"),
         ("rotary", {"scaling": "ntk", "scaling_factor": 0.5}, "--position-scaling-factor 0.5"),
         ("rotary", YARN, "--position-trained-length"),
         ("rotary", NTK, "--position-trained-length"),
+        ("rotary", {**YARN, "trained_length": 1}, "--position-trained-length 1"),
+        ("rotary", {"scaling": "longrope"}, "-factor: .*-trained-length: .*-pair-factors: "),
+        ("rotary", {"base": 1.0}, "--position-base 1.0"),
         *[(name, {"sharing": "none"}, "none") for name in ("none", "learned", "rotary", "alibi")],
         # All problems are reported together.
         ("diet-abs", {"sharing": "x", "rank": 0}, "--position-sharing x: .*; --position-rank 0: "),
@@ -131,12 +134,14 @@ def test_an_encoding_that_cannot_be_created(name: str, options: dict[str, Any], 
 WITH_OTHERS: dict[str, dict[str, Any]] = {
     "scaling": {"scaling_factor": 2.0},
     "scaling_factor": {"scaling": "linear"},
-    "trained_length": {"scaling": "yarn", "scaling_factor": 2.0},
+    "trained_length": YARN,
+    "pair_factors": {**YARN, "scaling": "longrope", "trained_length": 9},
 }
 VALUES: dict[str, Any] = dict.fromkeys(OPTIONS, 20) | {
     "values": True,
     "kernel": "power",
     "scaling": "ntk",
+    "pair_factors": "1,2",
 }
 
 

@@ -23,15 +23,26 @@ ROUNDING = 1e-14  # float64, frequencies up to 1
 SCALINGS: dict[str, dict[str, Any]] = {
     "linear": {"scaling": "linear", "scaling_factor": 4.0},
     "ntk": {"scaling": "ntk", "scaling_factor": 4.0},
+    "dynamic": {"scaling": "dynamic", "scaling_factor": 4.0, "trained_length": 4},
     "yarn": {"scaling": "yarn", "scaling_factor": 4.0, "trained_length": 64},
+    "llama3": {"scaling": "llama3", "scaling_factor": 4.0, "trained_length": 64},
+    "longrope": {
+        "scaling": "longrope",
+        "scaling_factor": 4.0,
+        "trained_length": 64,
+        "pair_factors": "1, 1.5, 2.5, 4",
+    },
 }
 any_scaling = pytest.mark.parametrize("scaling", SCALINGS)
 
 
+AT = torch.arange(1)
+
+
 def speeds(head_dim: int, scaling: str = "", factor: float = 1.0, length: int = 64) -> list[float]:
     options = {**SCALINGS[scaling], "scaling_factor": factor} if scaling else {}
-    options |= {"trained_length": length} if scaling == "yarn" else {}
-    frequencies: list[float] = Rotary(**options).frequencies(head_dim).tolist()
+    options |= {"trained_length": length} if "trained_length" in options else {}
+    frequencies: list[float] = Rotary(**options).frequencies(head_dim, AT)[0].tolist()
     return frequencies
 
 
@@ -41,6 +52,9 @@ def test_head_size_4_by_hand() -> None:
     assert speeds(4, "linear", 8.0) == pytest.approx([0.125, 0.00125], abs=ROUNDING)
     # The base is 10000 * 8^2, its root 800.
     assert speeds(4, "ntk", 8.0) == pytest.approx([1, 0.00125], abs=ROUNDING)
+    # In 16 tokens the first pair turns 2.55 times, between 4 and 1: 1.55 of 3 parts unchanged.
+    share = (4 - 16 / (2 * math.pi)) / 3
+    assert speeds(4, "llama3", 8.0, 16) == pytest.approx([1 - share * 7 / 8, 0.00125], abs=1e-14)
     # In 64 tokens the first pair turns 10.2 times, between 32 and 1; the second 0.1 times. The ramp
     # goes from below the first (0) to behind the second: 4 log(64 / 2 pi) / (2 log 10000) = 0.504,
     # rounded up to 1.
@@ -85,17 +99,22 @@ def test_yarn_by_how_often_a_pair_turns_in_training(head_dim: int, length: int) 
 
 @any_scaling
 def test_angles_and_lengths_of_queries_and_keys(scaling: str) -> None:
-    """With YaRN both are longer, and so the logits by the square; a factor of 1 changes nothing."""
+    """With YaRN and LongRoPE both are longer, and so the logits by the square; a factor of 1
+    changes nothing.
+    """
     rotary = Rotary(**SCALINGS[scaling])
     positions = RotaryPositions(AttentionShape(1, 1, 8, 9, 9), rotary).double()
     assert f"scaling={scaling!r}" in repr(positions)
     (terms,) = positions.for_layers(range(3, 5), range(5))
     assert isinstance(terms, RotaryTerms)
-    longer = 0.1 * math.log(4) + 1 if scaling == "yarn" else 1.0
-    angle = torch.tensor([3.0, 4.0]).double()[:, None] * rotary.frequencies(8)
+    # The square root of 1 + ln 4 / ln 64 is that of 4/3.
+    longer = {"yarn": 0.1 * math.log(4) + 1, "longrope": (4 / 3) ** 0.5}.get(scaling, 1.0)
+    at = torch.tensor([3, 4])
+    angle = at[:, None] * rotary.frequencies(8, at)
     expected = torch.complex(angle.cos(), angle.sin()) * longer
     torch.testing.assert_close(terms.rotation, expected, rtol=0, atol=ROUNDING)
-    assert speeds(16, scaling, 1.0) == pytest.approx(speeds(16), rel=1e-14)
+    if scaling != "longrope":
+        assert speeds(8, scaling, 1.0) == pytest.approx(speeds(8), rel=1e-14)
     assert Rotary(**{**SCALINGS[scaling], "scaling_factor": 1.0}).attention_factor() == 1
 
 
@@ -158,7 +177,7 @@ def test_rotation_keeps_lengths_and_values() -> None:
 
 
 def test_an_odd_head_size() -> None:
-    with pytest.raises(UserError, match=r"5 is odd.*--\*-attention-heads"):
+    with pytest.raises(UserError, match=r"size of 5;.*--\*-attention-heads"):
         Rotary().attention_positions(AttentionShape(2, H, 5, 9, 11))
 
 

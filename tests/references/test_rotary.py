@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from diet_mt.positions import DECODER, AttentionShape
@@ -59,9 +60,10 @@ def test_queries_and_keys(start: int) -> None:
         torch.testing.assert_close(ours, theirs.transpose(1, 2), rtol=0, atol=4e-5)
 
 
-def test_the_same_weights_make_the_same_attention() -> None:
+@pytest.mark.parametrize("columns", [D, D // 2])
+def test_the_same_weights_make_the_same_attention(columns: int) -> None:
     config = transformers.GPTJConfig(
-        n_positions=T, n_embd=E, n_head=H, rotary_dim=D, attn_pdrop=0.0, resid_pdrop=0.0
+        n_positions=T, n_embd=E, n_head=H, rotary_dim=columns, attn_pdrop=0.0, resid_pdrop=0.0
     )
     theirs = gptj.GPTJAttention(config, layer_idx=0).eval()
     x = torch.randn(B, T, E)
@@ -71,7 +73,8 @@ def test_the_same_weights_make_the_same_attention() -> None:
     )
     projections = {f"{name}_proj": getattr(theirs, f"{name}_proj") for name in "qkv"}
     projections["out_proj"] = theirs.out_proj
-    ours = RotaryPositions(AttentionShape(1, H, D, T, T, DECODER), Rotary())
+    encoding = Rotary(fraction=columns / D)
+    ours = RotaryPositions(AttentionShape(1, H, D, T, T, DECODER), encoding)
     out, weights = like_theirs(ours, x, projections, scale=D**-0.5)
     # All in float32, their angles too: weights up to 1, outputs of the size of x.
     torch.testing.assert_close(weights, expected_weights, rtol=0, atol=1e-5)
@@ -81,10 +84,14 @@ def test_the_same_weights_make_the_same_attention() -> None:
 SIZES = (8, 16, 32, 64, 96, 128)
 
 
-def scaled(kind: str, size: int, length: int, factor: float) -> tuple[Tensor, float]:
-    """Their frequencies (D/2,) and the factor of queries and keys."""
-    given: dict[str, Any] = {"rope_type": kind, "rope_theta": 10000.0, "factor": factor}
-    if kind == "yarn":
+def scaled(
+    kind: str, size: int, length: int, factor: float, sentence: int, fraction: float, **given: Any
+) -> tuple[Tensor, float]:
+    """Their frequencies (D/2,) for a ``sentence`` of so many tokens, and the factor of queries and
+    keys.
+    """
+    given |= {"rope_type": kind, "factor": factor, "partial_rotary_factor": fraction}
+    if kind not in ("linear", "dynamic"):
         given["original_max_position_embeddings"] = length
     config = transformers.LlamaConfig(
         hidden_size=2 * size,
@@ -92,25 +99,39 @@ def scaled(kind: str, size: int, length: int, factor: float) -> tuple[Tensor, fl
         max_position_embeddings=length,
         rope_parameters=given,
     )
-    # For "dynamic": as if the sentence were ``factor`` times as long as those of training.
-    given = {"seq_len": int(length * factor)} if kind == "dynamic" else {}
-    frequencies, longer = rope.ROPE_INIT_FUNCTIONS[kind](config, torch.device("cpu"), **given)
-    return frequencies, longer
+    init = rope.ROPE_INIT_FUNCTIONS[kind]
+    frequencies, longer = init(config, torch.device("cpu"), seq_len=sentence)
+    return F.pad(frequencies, (0, size // 2 - len(frequencies))), longer
 
 
-@pytest.mark.parametrize("scaling", ["linear", "ntk", "yarn"])
-def test_scaled_frequencies(scaling: str) -> None:
+@pytest.mark.parametrize(("base", "fraction"), [(None, None), (500000.0, 0.5)])
+@pytest.mark.parametrize("scaling", ["linear", "ntk", "dynamic", "yarn", "llama3", "longrope"])
+def test_scaled_frequencies(scaling: str, base: float | None, fraction: float | None) -> None:
     """Their dynamic NTK at a sentence s times as long as those of training has the factor s^2 - s +
-    1 in the place of s, which ours gets.
+    1 in the place of s, which ours gets with ``ntk``.
     """
-    factors = (1.0, 2.0, 4.0) if scaling == "ntk" else (1.0, 2.0, 4.0, 10.5, 32.0)
-    for size, length, factor in product(SIZES, (24, 100, 1024, 4096), factors):
+    theta, share = base or 10000.0, fraction or 1.0
+    for size, length, factor in product(SIZES, (24, 100, 1024, 4096), (1.0, 2.0, 4.0, 10.5, 32.0)):
+        sentence = int(length * factor)
+        more: dict[str, Any] = {"rope_theta": theta}
+        options: dict[str, Any] = {"base": base, "fraction": fraction, "scaling": scaling}
+        options["scaling_factor"] = factor
+        if scaling == "ntk":
+            options["scaling_factor"] = factor * factor - (factor - 1)
+        elif scaling != "linear":
+            options["trained_length"] = length
+        if scaling == "llama3":
+            more |= {"low_freq_factor": 1.0, "high_freq_factor": 4.0}
+        if scaling == "longrope":
+            factors = [1 + pair / 3 for pair in range(int(share * size) // 2)]
+            more |= {"long_factor": factors, "short_factor": factors}
+            options["pair_factors"] = ",".join(map(str, factors))
         kind = "dynamic" if scaling == "ntk" else scaling
-        theirs, longer = scaled(kind, size, length, factor)
-        stretched = factor * factor - (factor - 1) if scaling == "ntk" else factor
-        trained = length if scaling == "yarn" else None
-        ours = Rotary(scaling=scaling, scaling_factor=stretched, trained_length=trained)
+        theirs, longer = scaled(kind, size, length, factor, sentence, share, **more)
+        ours = Rotary(**options)
         case = str((size, length, factor))
-        frequencies = ours.frequencies(size).float()  # theirs are float32
-        torch.testing.assert_close(frequencies, theirs, rtol=1e-6, atol=0, msg=case)
+        frequencies = ours.frequencies(size, torch.tensor([sentence - 1]))[0].float()
+        # In float32; the ramp of Llama 3 has its error times the factor.
+        rounding = 1e-6 if scaling != "llama3" else 1e-5
+        torch.testing.assert_close(frequencies, theirs, rtol=rounding, atol=0, msg=case)
         assert ours.attention_factor() == pytest.approx(longer, rel=1e-15), case
