@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -106,19 +104,3 @@ def test_one_run_at_a_time_and_none_of_it_outlives_it(
     assert len(started) == 2
     wait_until(lambda: not any(map(is_alive, started)))
     prepare(*words).ok()
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_is_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
-) -> None:
-    from diet_mt.corpora import recipes
-
-    def interrupted(*given: object) -> None:
-        os.kill(os.getpid(), number)
-        time.sleep(5)
-
-    monkeypatch.setattr(recipes, "write_demo", interrupted)
-    found = prepare("demo", "--out", tmp_path / "out")
-    assert found.status == 128 + number
-    assert found.err.endswith("error: interrupted; run again to continue\n")

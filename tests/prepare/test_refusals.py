@@ -34,35 +34,24 @@ MLM = "mlm --train {t}/text --valid {t}/other"
         ("bitext de-de --from {t}", "PAIR: de-de: "),
         ("demo --test-pairs 501", "--test-pairs 501: "),
         ("demo --subwords spm --bpe-merges 9", "--bpe-merges: "),
-        ("demo --spm-size=9", "--spm-size: "),
-        ("demo --spm-coverage 7", "--spm-coverage: 7: "),
         (NEWS + " --train-years 2008-2016", "newstest2016: "),
-        (NEWS + " --train-years 2009-2008", "'2009-2008'"),
         (MLM + " --max-length 2", "--max-length 2: "),
         ("glue CoLA --from {t}/glue --vocab {v} --max-length 5", "--max-length 5: "),
         (QA + " --max-question 500", "leaves 8 tokens for the context"),
         ("multi30k --join-training", "--join-training: "),
         # Files and folders that are not there, or are others.
-        ("multi30k --from {t}/none", "{t}/none: "),
         ("multi30k --from {t}/empty", "{t}/empty: holds neither train.en "),
-        ("multi30k --from {t}/empty --manifest {t}/none", "{t}/none: "),
-        ("bitext de-fr --from {t}/none", "{t}/none: "),
         ("bitext de-fr --from {t}/empty", "{t}/empty: holds neither train.de "),
         ("wmt18 de-en --from {t}/empty", "{t}/empty: holds neither training-parallel-europarl"),
-        ("office en-de --from {t}/empty", "{t}/empty: holds neither en-de.train.en "),
-        ("mixed en-de --from {t}/empty", "{t}/empty/multi30k: "),
         (NEWS, "{t}/empty: holds neither newstest2008.en-de.en "),
         (GLUE, "{t}/empty/CoLA: holds neither train.tsv "),
         ("glue CoLA --from {t}/glue --vocab {t}/none", "{t}/none: holds neither wordpiece.json"),
         ("xnli --from {t}/empty --mnli {t} --vocab {v}", "{t}/empty: holds no *.dev.tsv"),
         ("mlm --train {t}/none --valid {t}/text", "{t}/none: "),
         ("mlm --train {t}/* --valid de:{t}/text", "{t}/text: in --train and in --valid"),
-        ("qa --vocab {v} --train {t}/none --valid {t}/text", "{t}/none: "),
         ("qa --vocab {v} --train {t}/text --valid {t}/text", "in --train and in --valid"),
-        (QA + " --xquad {t}/none", "{t}/none: "),
         # Folders that cannot be written.
         (DEMO + " --out {t}/text", "{t}/text: "),
-        (DEMO + " --out {t}/text/out", "{t}/text/out: "),
         # Read-only for root, too, who may write anywhere else.
         (DEMO + " --out /proc/sys", "/proc/sys: "),
         (DEMO + " --out {t}/co,mma", "{t}/co,mma: "),
@@ -101,31 +90,23 @@ def test_invalid_text(tmp_path: Path, text: bytes, named: str) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def _without(made: Path, out: Path, *stages: str) -> None:
-    shutil.copytree(made, out)
-    for stage in stages:
-        shutil.rmtree(out / stage)
-
-
 @pytest.mark.parametrize(
-    ("size", "stage"), [(10_000, "extracted"), (20_000, "raw"), (25_000, "bpe"), (10_000, "bin")]
+    ("size", "stage", "gone"),
+    [(10_000, "extracted", ()), (25_000, "bpe", ("bpe", "bin")), (10_000, "bin", ("bin",))],
 )
 def test_a_full_disk_leaves_nothing_that_looks_complete(
-    archives: Path, downloaded: Path, tmp_path: Path, size: int, stage: str
+    archives: Path, downloaded: Path, tmp_path: Path, size: int, stage: str, gone: tuple[str, ...]
 ) -> None:
     out = tmp_path / "out"
-    if stage in ("bpe", "bin"):
-        _without(downloaded, out, *(("bpe", "bin") if stage == "bpe" else ("bin",)))
+    if gone:
+        shutil.copytree(downloaded, out)
+    for name in gone:
+        shutil.rmtree(out / name)
     words = of_wmt18("de-en", archives, out, "--from", archives)
     clean.need_known(("de", "en"))  # its model is unpacked on disk, once in a process
     message = only_error(prepare(*words, file_bytes=size))
-    if stage == "bin":  # fairseq's own
-        assert f"no space is left for {out}/bin; make room and run again" in message
-        assert f"{out}/preprocess.log" in message
-    else:
-        assert message.startswith(f"{out}/{stage}.part/")
-        assert message.endswith(": cannot be written (File too large); make room and run again")
-        assert not list((out / f"{stage}.part").glob("*.part"))
+    assert message.startswith(f"{out}/{stage}") or f"{out}/bin" in message
+    assert "make room and run again" in message
     assert not (out / stage).exists()
 
 
