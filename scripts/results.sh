@@ -68,10 +68,13 @@ done
 diet-mt leaderboard results/tasks/*.jsonl --format markdown --out results/tasks.md
 
 diet-mt leaderboard results/*.jsonl results/{short,joined,tasks}/*.jsonl --format html --out results/leaderboard.html
-diet-mt leaderboard --readme results/README.md
+diet-mt claims --readme results/README.md --figure results/summary.png
+diet-mt leaderboard --readme results/translation.md
 for part in search short joined early early/searches; do
   diet-mt leaderboard results/"$part"/*.jsonl --readme results/"$part"/README.md
 done
-command=$(sed -n 's/^<!-- results:begin \(diet-mt .*\) -->$/\1/p' README.md)  # of its table
-[ -n "$command" ] || { echo "README.md: its table names no command" >&2; exit 1; }
-bash -euo pipefail -c "$command"
+for page in README.md results/README.md; do
+  command=$(sed -n 's/^<!-- results:begin \(diet-mt .*\) -->$/\1/p' "$page")  # of its table
+  [ -n "$command" ] || { echo "$page: its table names no command" >&2; exit 1; }
+  bash -euo pipefail -c "$command"
+done

@@ -45,7 +45,7 @@ ALLOWED: dict[str, set[str]] = {
     "experiments": {"system", "evaluation", "bert", "corpora", "fairseq_patches", "submitit"}
     | {"torch", "fairseq", "yaml"},
     "report": {"evaluation", "corpora", "positions", "system", "PIL", "matplotlib", "numpy"}
-    | {"tabulate"},
+    | {"tabulate", "yaml"},
     "bench": {"evaluation", "decoding", "models", "positions", "report", "system", "register"}
     | {"torch", "fairseq"},
     "figures": {"corpora", "report", "evaluation", "layers", "positions", "system", "torch"}

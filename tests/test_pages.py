@@ -91,6 +91,7 @@ class Recorded:
             name for name in names if not (Path(folder) / name).is_dir()
         ])  # fmt: skip
         shutil.copy(ROOT / "README.md", self.folder)
+        shutil.copy(ROOT / "results" / "README.md", self.folder / "results")
         for name in (
             *PROGRAMS,
             "fairseq-hydra-train",

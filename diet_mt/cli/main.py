@@ -33,6 +33,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "compare": ("cli.reports:Compare", "paired bootstrap tests between systems"),
     "lengths": ("cli.reports:Lengths", "BLEU by source length or by test set"),
     "leaderboard": ("cli.reports:Leaderboard", "results as tables, pictures or a web page"),
+    "claims": ("cli.reports:Claims", "the paper's claims, decided by results; its figure 1"),
     "verify": ("cli.evaluate:Verify", "verify data, checkpoints and saved results"),
     "sweep": ("cli.sweep:Sweep", "run an experiment file: prepare data, train, report"),
     "predict": ("cli.evaluate:Predict", "classify with a fine-tuned checkpoint: GLUE, XNLI"),

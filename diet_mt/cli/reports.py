@@ -128,7 +128,7 @@ class Leaderboard(Command):
         diet-mt leaderboard results/news.*.jsonl --directions en-de --systems diet_rel shaw
         diet-mt leaderboard --format html --out leaderboard.html       one static page
         diet-mt leaderboard results/multi30k.en-de.jsonl --format svg --out multi30k.en-de.svg
-        diet-mt leaderboard --readme results/README.md                 rewrites a section
+        diet-mt leaderboard --readme results/translation.md            rewrites a section
 
     Intervals and p-values are computed from the sentence counts that diet-mt evaluate writes. The
     HTML page includes the learning curves in curves/*.jsonl and */curves.jsonl next to the rows.
@@ -140,7 +140,7 @@ class Leaderboard(Command):
     directions: Sequence[str] = option("only these directions: en-de ...", (), metavar="XX-YY")
     test_sets: Sequence[str] = option("only these test sets", (), metavar="NAME")
     systems: Sequence[str] = option("only these systems: diet_rel ...", (), metavar="NAME")
-    brief: bool = option("narrow tables with BLEU only", False)
+    brief: bool = option("narrow tables of scores", False)
     verbose: bool = option("list every evaluation: lengths, precisions, updates", False)
     format: str | None = option(
         "format (default text; with --readme markdown)", None, choices=FORMATS
@@ -195,6 +195,43 @@ class Leaderboard(Command):
         if tasks and not any(blocks):
             raise UserError("no table has a split of these results (dev sets or test_LANG)")
         return markdown(blocks) if form == "markdown" else text(blocks, verbose=self.verbose)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claims(Command):
+    """Decides the claims of Chen et al. 2021 by rows of results.
+
+        diet-mt claims                                                  the rows in results/
+        diet-mt claims --readme results/README.md --figure results/summary.png
+
+    A line for each claim, pair of systems and data set with rows: the paper's difference and ours,
+    with its 95 % interval by the bootstrap of diet-mt compare, the smallest difference that the
+    data detect with 80 % power, a verdict, and the data that would decide what is undecided.
+    report/claims.yaml of the package lists the claims and their files.
+
+    --figure draws figure 1: DIET-ABS and DIET-REL compared with positions at the input, by
+    benchmark. --readme rewrites the section between <!-- claims:begin --> and <!-- claims:end -->.
+    """
+
+    results: Folder = argument("folder of rows (default results)", DEFAULT_FOLDER, nargs="?")
+    format: str = option("format of the table", "text", choices=TABLE_FORMATS)
+    readme: File | None = option("Markdown file with a section to rewrite", None)
+    check: bool = option("with --readme: do not write; fail if the file is out of date", False)
+    figure: File | None = option("picture to draw: .png or .svg", None)
+
+    def run(self) -> None:
+        from ..report.blocks import markdown, put_section
+        from ..report.claims import claims_board, evidence, read_claims
+        from ..report.pictures import summary
+        from ..report.style import save
+
+        every = evidence(self.results, read_claims())
+        if self.readme:
+            put_section(self.readme, "claims", markdown(claims_board(every)), self.check)
+        else:
+            show(claims_board(every), self.format)
+        if self.figure:
+            save(summary(every), self.figure)
 
 
 @dataclass(frozen=True, kw_only=True)

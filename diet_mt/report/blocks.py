@@ -239,7 +239,7 @@ def put_text(file: Path, text: str, check: bool) -> None:
     """Writes ``file``; ``check``: only compares, and raises UserError where it differs."""
     same = file.exists() and _read(file) == text
     if not same and check:
-        raise UserError(f"{file}: out of date; run diet-mt leaderboard again without --check")
+        raise UserError(f"{file}: out of date; run the command again without --check")
     if not same:
         write_text(file, text)
 

@@ -15,7 +15,7 @@ from .published import BLEU, source
 from .sections import LEVEL, Section, Standing
 
 HOLM = "p (Holm)"
-BRIEF = ("system", "BLEU", "±", "length", f"to {BASELINE}", HOLM)
+BRIEF = ("system", "BLEU", "±", "cluster", "length", f"to {BASELINE}", HOLM, "chrF")
 EVALUATIONS = "Every evaluation: length, n-gram precisions, updates"
 ARCH = "ARCH"  # in commands: any system of the table
 FOLDED = f"Commands, {ARCH} for the system"

@@ -8,8 +8,9 @@ from html import escape
 from itertools import pairwise
 from typing import Any
 
+from .claims import Evidence
 from .sections import Section
-from .style import FAMILIES, drawn, pyplot
+from .style import FAMILIES, color_of, drawn, pyplot
 
 _SUPERFLUOUS = re.compile(  # in SVG: styles set by the page, and attributes without effect
     r"<metadata>.*?</metadata>|<style.*?</style>|<clipPath.*?</clipPath>|<!--.*?-->"
@@ -17,6 +18,9 @@ _SUPERFLUOUS = re.compile(  # in SVG: styles set by the page, and attributes wit
     r"| stroke-line\w+: \w+;?",
     re.DOTALL,
 )
+# In figure 1, of systems of translation and of encoders.
+INPUT = ("sinusoidal", "learned input")
+SUMMARY = {"diet_abs": "absolute (DIET-ABS)", "diet_rel": "relative (DIET-REL)"}
 
 
 def _short(name: str) -> str:
@@ -72,6 +76,42 @@ def _draw_intervals(axes: Any, section: Section) -> None:
         if name in shown
     ]
     axes.legend(handles=patches, fontsize=7, loc="best", frameon=False)
+
+
+def summary(every: Sequence[Evidence]) -> Any:
+    """Chen et al. 2021, figure 1: absolute and relative positions per head, above those at the
+    input, by benchmark; hollow bars are the paper's.
+    """
+    of_input = [each for each in every if each.pair[1] in INPUT]
+    gains = {(each.data, each.pair[0].split()[0].replace("-", "_")): each for each in of_input}
+    data = list(dict.fromkeys(each.data for each in of_input))
+    figure, axes = pyplot().subplots(figsize=(7, 1.2 + 0.6 * len(data)), layout="constrained")
+    handles = []
+    for place, (system, label) in enumerate(SUMMARY.items()):
+        ours = {"facecolor": color_of(system), "edgecolor": color_of(system)}
+        paper = {**ours, "facecolor": "none"}
+        handles.append(pyplot().Rectangle((0, 0), 1, 1, **ours, label=label))
+        handles.append(pyplot().Rectangle((0, 0), 1, 1, **paper, label=f"{label}, paper"))
+        error = {"ecolor": "0.25", "capsize": 2.5, "error_kw": {"linewidth": 1}}
+        for row, name in enumerate(data):
+            if each := gains.get((name, system)):
+                low = row - 0.27 + 0.36 * place
+                how = {"xerr": each.half, **error} if each.half else {}
+                axes.barh(low, each.value, height=0.17, **ours, **how)
+                if each.paper is not None:
+                    axes.barh(low + 0.18, each.paper, height=0.17, **paper)
+    axes.axvline(0, color="0.25", linewidth=0.8)
+    axes.grid(axis="x", alpha=0.3)
+    axes.set_axisbelow(True)
+    axes.tick_params(labelsize=8)
+    axes.set_yticks(range(len(data)), data, fontsize=8)
+    axes.set_ylim(len(data) - 0.5, -0.5)
+    axes.set_xlabel(
+        "points above positions at the input, with 95 % intervals; the paper's translation: WMT18",
+        fontsize=8,
+    )
+    axes.legend(handles=handles, fontsize=7, loc="best", frameon=False)
+    return figure
 
 
 def inline(figure: Any, label: str) -> str:

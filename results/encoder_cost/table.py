@@ -8,15 +8,9 @@ from pathlib import Path
 
 from diet_mt.bench.rows import circumstances, read_records
 from diet_mt.report.blocks import Table, markdown_table, number
+from diet_mt.report.published import COSTS
 
 KEYS = ("shape", "encoding", "measure", "ms_median", "ratio_median", "command")
-# Chen et al. 2021, table 1, in percent, on a TPU v2: (train, forward) by shape.
-PAPER = {
-    "shaw": {"base": (13, 33), "small": (24, 65)},
-    "tupe-rel": {"base": (1, 19), "small": (4, 27)},
-    "diet-abs": {"base": (0, 0), "small": (0, 1)},
-    "diet-rel": {"base": (0, 0), "small": (0, 0)},
-}
 
 
 def cells(record):
@@ -42,7 +36,7 @@ def table(records):
         for place, kind in enumerate(("train", "forward")):
             row += cells(own[kind]) if kind in own else ["", ""]
             if over == "learned":
-                paper = PAPER.get(name, {}).get(first["shape"])
+                paper = COSTS.get(name, {}).get(first["shape"])
                 row.append(f"{paper[place]:+d} %" if paper else "")
         rows.append(row)
     yield f"**BERT_{first['shape'].upper()}**\n\n{markdown_table(Table(heads, rows))}\n"

@@ -114,4 +114,13 @@ def test_a_brief_board_is_narrow() -> None:
     heading, table = brief_board([full()])
     assert isinstance(heading, Heading)
     assert isinstance(table, Table)
-    assert table.heads == ["system", "BLEU", "±", "length", "to sinusoidal", "p (Holm)"]
+    assert table.heads == [
+        "system",
+        "BLEU",
+        "±",
+        "cluster",
+        "length",
+        "to sinusoidal",
+        "p (Holm)",
+        "chrF",
+    ]

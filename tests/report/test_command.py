@@ -64,8 +64,9 @@ def command_in(page: Path) -> list[str]:
     return ["leaderboard", *rows, "--readme", str(page)]
 
 
-PAGES = ["README.md", *(f"results/{p}README.md" for p in ("", *(
-    f"{part}/" for part in ("early", "early/searches", "joined", "search", "short"))))]  # fmt: skip
+PARTS = ("early", "early/searches", "joined", "search", "short")
+PAGES = ["README.md", "results/README.md", "results/translation.md"]
+PAGES += [f"results/{part}/README.md" for part in PARTS]
 
 
 @pytest.mark.parametrize("page", [*PAGES, "results/tasks.md"])

@@ -1,0 +1,287 @@
+"""The claims of Chen et al. 2021 (``claims.yaml``), decided by rows of results.
+
+A difference decides a claim if its 95 % interval excludes 0. Of a normal estimate with standard
+deviation s the interval is ± 1.96 s, so a true difference d leaves it with a probability of 80 %
+where d - 1.96 s = 0.84 s: at 2.80 s, which is 1.43 times half of the interval. This smallest
+detectable difference falls with the root of the number of seeds and sentences together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from pathlib import Path
+from statistics import NormalDist, fmean
+from typing import Any
+
+import numpy as np
+import yaml
+
+from ..evaluation.json_rows import read_dicts
+from ..evaluation.records import TaskResult, read_task_results
+from ..evaluation.scores import RESAMPLES, SEED, Floats, between_seeds, half_width
+from .blocks import Block, Column, Items, legend, number, table
+from .published import COSTS, GLUE, XTREME, bleu_of, published_row
+from .sections import Section, read_sections
+from .tasks import GLUE_COLUMNS, XTREME_COLUMNS, Cell, Entrant, entrants, languages_of, score
+
+CONFIRMED, CONTRADICTED, UNDECIDED = "confirmed", "contradicted", "not decidable here"
+_quantile = NormalDist().inv_cdf
+DETECTABLE = 1 + _quantile(0.8) / _quantile(0.975)  # of half of a 95 % interval, with 80 % power
+TARGET = 0.5  # BLEU, where the paper has no difference of its own
+# Half of the 95 % interval of a median over the distance of the quartiles, both of one value.
+_MEDIAN = _quantile(0.975) * math.sqrt(math.pi / 2) / (2 * _quantile(0.75))
+Content = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The difference of a pair, the first minus the second, on one data set; no rows: no value.
+
+    ``half``: of its 95 % interval; ``known``: whether that covers the variance between trainings;
+    ``paper``: its difference, whose sign is the claim (None or 0: the first is better);
+    ``margin``: the claim is that they differ by at most this; ``sizes``: of the data, by unit.
+    """
+
+    claim: str
+    pair: tuple[str, str] = ("", "")
+    data: str = "no rows"
+    value: float | None = None
+    half: float | None = None
+    known: bool = True
+    paper: float | None = None
+    margin: float | None = None
+    seeds: str = ""
+    sizes: Mapping[str, float] = field(default_factory=dict)
+    needs: str = ""  # to decide it, where ``sizes`` do not tell
+    form: str = "+.2f"
+    unit: str = ""
+
+    @property
+    def verdict(self) -> str:
+        if self.value is None or self.half is None or not self.known:
+            return UNDECIDED
+        low, high = abs(self.value) - self.half, abs(self.value) + self.half
+        if self.margin is not None:
+            inside, outside = high <= self.margin, low > self.margin
+            return CONFIRMED if inside else CONTRADICTED if outside else UNDECIDED
+        if low <= 0 < self.half:
+            return UNDECIDED
+        return CONFIRMED if self.value * (self.paper or 1) > 0 else CONTRADICTED
+
+    @property
+    def detectable(self) -> float | None:
+        """The smallest true difference that is significant with a probability of 80 %."""
+        return DETECTABLE * self.half if self.half else None
+
+    @property
+    def takes(self) -> str:
+        """The data with which the paper's difference would be detectable."""
+        if self.needs or self.verdict != UNDECIDED or not self.half:
+            return self.needs
+        if self.margin is None:
+            more = (DETECTABLE * self.half / abs(self.paper or TARGET)) ** 2
+        else:  # if the difference stays as it is
+            more = (self.half / (self.margin - abs(self.value or 0))) ** 2
+        if more <= 1:
+            return "a difference as large as the paper's would show"
+        return " × ".join(f"{math.ceil(more * n):,} {unit}" for unit, n in self.sizes.items())
+
+    def text(self, value: float | None, form: str = "", half: float | None = None) -> str | None:
+        """A number of it, with its unit."""
+        return None if value is None else number(value, form or self.form, half) + self.unit
+
+
+def read_claims() -> Content:
+    """The project's claims."""
+    text = Path(__file__).with_name("claims.yaml").read_text(encoding="utf-8")
+    content: Content = yaml.safe_load(text)
+    return content
+
+
+def evidence(folder: Path, content: Content) -> list[Evidence]:
+    """Of each claim on each data set with rows in ``folder``, a folder of results."""
+    files = {file for data in content["data"].values() for file in data["files"]}
+    files = {file for file in files if (folder / file).exists()}
+    sections = {file: read_sections([folder / file])[0] for file in files}
+    tasks = [
+        row for file in sorted(folder.glob("tasks/*.jsonl")) for row in read_task_results(file)
+    ]
+    every: list[Evidence] = []
+    for claim in content["claims"]:
+        own = [*_bleu(claim, content["data"], sections), *_tasks(claim, tasks)]
+        own += [*_costs(claim, folder), *_ranks(claim, folder)]
+        every += own or [Evidence(claim["claim"], needs=claim.get("needs", ""))]
+    return every
+
+
+def _bleu(
+    claim: Content, every: Content, sections: Mapping[str, Sequence[Section]]
+) -> Iterator[Evidence]:
+    for (one, other), name in product(claim.get("bleu", ()), claim.get("data", ())):
+        data = every[name]
+        for section in (each for file in data["files"] for each in sections.get(file, ())):
+            conditions = section.group.conditions
+            lines = {line.system: line for line in section.group.lines}
+            tested = conditions.test_set in data.get("test_sets", [conditions.test_set])
+            if not (tested and {one, other} <= lines.keys()):
+                continue
+            value, half, _ = section.tests.difference(lines[one], lines[other])
+            bleu = bleu_of(conditions.direction)
+            first, second = (bleu.get(system.removesuffix(".published")) for system in (one, other))
+            counts = [len(lines[system].results) for system in (one, other)]
+            seeds = 2 / sum(1 / count for count in counts)  # with as many of both
+            hours = {f"{data.get('on', 'core')} hours": 2 * seeds * data["hours"]}
+            yield Evidence(
+                claim["claim"],
+                (one, other),
+                f"{name}, {conditions.direction}",
+                value,
+                half,
+                known=section.has_seeds,
+                paper=None if first is None or second is None else round(first - second, 2),
+                seeds=" and ".join(map(str, counts)),
+                sizes={"seeds": seeds, "sentences": conditions.sentences, **hours},
+                needs="" if section.has_seeds else "a second seed",
+            )
+
+
+def _tasks(claim: Content, rows: Sequence[TaskResult]) -> Iterator[Evidence]:
+    """Means over the tasks of the paper that both have, those with several seeds if there are any.
+
+    Each system is one pretrained model, so the variance between pretrainings is unknown.
+    """
+    every = {f"{each.results[0].system} {each.segments}": each for each in entrants(rows)}
+    kinds = ((GLUE, GLUE_COLUMNS), (XTREME, XTREME_COLUMNS))
+    for (one, other), (kind, columns) in product(claim.get("tasks", ()), kinds):
+        if not {one, other} <= every.keys():
+            continue
+        sides = [every[one], every[other]]
+        cells = {}
+        for column in columns:
+            languages = languages_of(column, rows) if column.all_languages else ()
+            both = [cell for side in sides if (cell := score(column, side, languages))]
+            if len(both) == 2:
+                cells[column.title] = both
+        several = {k: v for k, v in cells.items() if min(len(cell.by_seed) for cell in v) > 1}
+        if not (used := several or cells):
+            continue
+        differences = [_over_seeds(*both) for both in used.values()]
+        samples = np.mean([samples for _, samples in differences], axis=0)
+        papers = [_paper(kind, side) for side in sides]
+        counts = ({len(both[side].by_seed) for both in used.values()} for side in (0, 1))
+        yield Evidence(
+            claim["claim"],
+            (one, other),
+            f"{kind.upper()}: {', '.join(used)}",
+            fmean(value for value, _ in differences),
+            half_width(samples) if several else None,
+            known=False,
+            paper=fmean(papers[0][k] - papers[1][k] for k in used) if all(papers) else None,
+            seeds=" and ".join("/".join(map(str, sorted(each))) for each in counts),
+            needs="several pretrained models of each",
+        )
+
+
+def _over_seeds(first: Cell, second: Cell) -> tuple[float, Floats]:
+    """The difference of the means over the seeds, and draws of its error."""
+    sides = [np.array(list(cell.by_seed.values())) for cell in (first, second)]
+    variance = between_seeds(sides, [np.zeros((len(side), RESAMPLES)) for side in sides])
+    spread = np.sqrt(variance * sum(1 / len(side) for side in sides))
+    draw = np.random.default_rng(int(SEED)).standard_normal(RESAMPLES)
+    return float(sides[0].mean() - sides[1].mean()), spread * draw
+
+
+def _paper(kind: str, side: Entrant) -> Mapping[str, float]:
+    first = side.results[0]
+    row = published_row(kind, first.system, side.segments, first.positions)
+    return row.scores if row else {}
+
+
+def _costs(claim: Content, folder: Path) -> Iterator[Evidence]:
+    """Time over that of learned positions, in percent: rows of ``diet-mt bench encoder``."""
+    if not (cost := claim.get("cost", {})):
+        return
+    for row in read_dicts(folder / cost["file"], ["encoding", "ratio_median"]):
+        if row["encoding"] in cost["encodings"] and cost["where"].items() <= row.items():
+            paper = COSTS[row["encoding"]][row["shape"]][row["measure"] == "forward"]
+            distance = 100 * (row["ratio_high"] - row["ratio_low"])
+            yield Evidence(
+                claim["claim"],
+                (row["encoding"], "learned"),
+                f"BERT_{row['shape'].upper()}, {row['measure']}, {row['device']}",
+                100 * (row["ratio_median"] - 1),
+                _MEDIAN * distance / math.sqrt(row["rounds"]),
+                paper=paper,
+                margin=cost["within"] if paper <= cost["within"] else None,
+                sizes={"rounds": row["rounds"]},
+                form="+.1f",
+                unit=" %",
+            )
+
+
+def _ranks(claim: Content, folder: Path) -> Iterator[Evidence]:
+    """The lowest rank of the first less the highest of the second, of all heads."""
+    rank: Content = claim.get("rank", {})
+    for file in rank.get("files", ()):
+        by_what: dict[str, dict[str, list[int]]] = {}
+        rows = read_dicts(folder / file, ["system", "what", "rank", "tokens"])
+        for row in rows:
+            by_what.setdefault(row["what"], {}).setdefault(row["system"], []).append(row["rank"])
+        one, other = rank["pair"]
+        for what, ranks in by_what.items():
+            for before in ("", "roberta_"):
+                pair = before + one, before + other
+                if {*pair} <= ranks.keys():
+                    value = min(ranks[pair[0]]) - max(ranks[pair[1]])
+                    data = f"{what}, {rows[0]['tokens']} tokens"
+                    yield Evidence(claim["claim"], pair, data, value, half=0.0, form="+.0f")
+
+
+COLUMNS: list[Column[Evidence]] = [
+    Column("claim", lambda e: e.claim, number=False),
+    Column("difference", lambda e: " - ".join(filter(None, e.pair)), number=False),
+    Column("data", lambda e: e.data, number=False),
+    Column("paper", lambda e: e.text(e.paper)),
+    Column(
+        "ours",
+        lambda e: e.text(e.value, half=e.half or None),
+        "BLEU, points of GLUE and XTREME, % of time, or rank, and half of the 95 % interval: of "
+        "BLEU over sentences and seeds, of tasks over seeds, of time over rounds.",
+    ),
+    Column(
+        "detectable",
+        lambda e: e.text(e.detectable, e.form[1:]),
+        "smallest true difference that is significant with a probability of 80 %, "
+        f"{DETECTABLE:.2f} times half of the interval.",
+    ),
+    Column("seeds", lambda e: e.seeds),
+    Column(
+        "verdict",
+        lambda e: e.verdict,
+        "confirmed: the interval excludes 0 on the paper's side, or lies within 5 % (equal time); "
+        "contradicted: on the other side. Not corrected for the number of lines: without any "
+        "difference, one in 20 would be significant.",
+        number=False,
+    ),
+    Column(
+        "to decide it",
+        lambda e: e.takes,
+        f"data with which the paper's difference, or {TARGET} where it has none, is detectable: "
+        "seeds of each system, hours of all trainings.",
+        number=False,
+    ),
+]
+
+
+def claims_board(every: Sequence[Evidence]) -> list[Block]:
+    """The table of claims, each named once, and its legend."""
+    before = ["", *(each.claim for each in every)]
+    rows = [
+        replace(each, claim="") if each.claim == last else each
+        for each, last in zip(every, before, strict=False)
+    ]
+    shown = table(rows, COLUMNS)
+    return [shown, Items(legend([shown]))]
