@@ -104,6 +104,8 @@ setup(
         # Which language a line is in, for the cleaning of corpora. It asks for numpy >= 2, which
         # stock fairseq does not run with; it works with older ones, too.
         "cleaning": ["py3langid"],
+        # diet-mt export, and the runtime of its ONNX files.
+        "export": ["ctranslate2>=4.6,<5", "onnx", "onnxruntime", "onnxscript", "torch>=2.7"],
         "fairseq": [
             'fairseq-fixed==0.12.3.1; python_version >= "3.11"',
             'fairseq==0.12.2; python_version < "3.11"',

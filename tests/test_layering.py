@@ -1,6 +1,6 @@
 """Imports inside the package go one way, and an encoding's name chooses code only under positions/.
 
-    cli -> experiments, figures, bench -> report -> evaluation
+    cli -> experiments, figures, export, bench -> report -> evaluation
     evaluation -> models, tasks, criterions, encoders -> layers -> positions, nn, kernels
     evaluation -> fairseq_patches -> models, decoding -> layers
     plugin -> models, tasks, criterions, encoders, fairseq_patches, nn
@@ -40,12 +40,13 @@ ALLOWED: dict[str, set[str]] = {
     "__main__": {"cli"},
     "plugin": {"models", "tasks", "criterions", "encoders", "fairseq_patches", "nn"},
     # The tools.
-    "cli": {"bench", "bert", "corpora", "decoding", "evaluation", "figures", "report", "system"}
-    | {"experiments", "models", "plugin", "positions", "__version__", "shtab"},
+    "cli": {"bench", "bert", "corpora", "decoding", "evaluation", "export", "figures", "report"}
+    | {"experiments", "models", "plugin", "positions", "system", "__version__", "shtab"},
     "experiments": {"system", "evaluation", "bert", "corpora", "fairseq_patches", "submitit"}
     | {"torch", "fairseq", "yaml"},
     "report": {"evaluation", "corpora", "positions", "system", "PIL", "matplotlib", "numpy"}
     | {"tabulate", "yaml"},
+    "export": {"bench", "layers", "nn", "positions", "system", "torch", "numpy", "ctranslate2"},
     "bench": {"evaluation", "decoding", "models", "positions", "report", "system", "register"}
     | {"torch", "fairseq"},
     "figures": {"corpora", "report", "evaluation", "layers", "positions", "system", "torch"}

@@ -56,6 +56,8 @@ _WARMUP_TOKENS = 8
 _BATCHES = [("examples", size) for size in (8, 16, 32, 64)]
 _BATCHES += [("tokens", size) for size in (512, 1024, 2048)]
 _TRIAL_SENTENCES = 128  # maximum, to choose among them
+# Names of --activation-fn in CTranslate2.
+ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "gelu_accurate": "GELUTanh"}
 
 Run = Callable[[Any], Any]  # the work on one batch
 Lengths = Callable[[np.random.Generator], Any]
@@ -262,6 +264,7 @@ class System:
     def _ctranslate2(self) -> Run:
         """The same search by CTranslate2, in the fastest of several layouts."""
         from ctranslate2 import Translator, __version__
+        from ctranslate2.converters.fairseq import set_position_encodings
 
         job, words, batches = self.job, self.task.target_dictionary, self.data
         special = {words.pad(), words.eos()}
@@ -273,7 +276,11 @@ class System:
         how |= {"max_decoding_length": steps or LONGEST_OUTPUT, "min_decoding_length": steps or 1}
         trials: dict[str, Callable[[Any], Any]] = {}
         with tempfile.TemporaryDirectory(prefix="ctranslate2-") as folder:
-            save_for_ctranslate2(self.model, words, folder)
+            spec = ctranslate2_spec(self.model, words, words)
+            for side in ("encoder", "decoder"):
+                rows = getattr(self.model, side).embed_positions
+                set_position_encodings(getattr(spec, side).position_encodings, rows)
+            save_for_ctranslate2(spec, folder)
             for inter, intra in sorted({(1, job.threads), (job.threads, 1)}):
                 threads = {"inter_threads": inter, "intra_threads": intra}
                 translator = Translator(folder, "cpu", compute_type=job.compute_type, **threads)
@@ -343,30 +350,58 @@ def random_pairs(words: Dictionary, seed: int, *lengths: Lengths) -> LanguagePai
     return LanguagePairDataset(*sides)
 
 
-def save_for_ctranslate2(model: Any, words: Dictionary, folder: str) -> None:
-    """Converts a model of stock fairseq. CTranslate2's converter of checkpoints does not read them
-    as this fairseq does.
+def ctranslate2_spec(
+    model: Any, source: Dictionary, target: Dictionary, options: Sequence[dict[str, Any]] = ({}, {})
+) -> Any:
+    """CTranslate2's specification of a Transformer of fairseq, without positions. Its converter of
+    checkpoints does not read them as this fairseq does.
+
+    ``options``: further ones of the specifications of encoder and decoder.
     """
     from ctranslate2.converters import fairseq
-    from ctranslate2.specs import TransformerSpec
+    from ctranslate2.specs import common_spec, transformer_spec
 
-    encoder, decoder = model.eval().requires_grad_(False).encoder, model.decoder
-    if encoder.cfg.activation_fn != "relu":
-        raise ValueError(f"activation {encoder.cfg.activation_fn}: CTranslate2 is measured on relu")
-    spec = TransformerSpec.from_config(
-        (len(encoder.layers), len(decoder.layers)),
-        encoder.layers[0].self_attn.num_heads,
-        pre_norm=encoder.layers[0].normalize_before,
-        layernorm_embedding=encoder.layernorm_embedding is not None,
-    )
-    fairseq.set_transformer_encoder(spec.encoder, encoder)
-    fairseq.set_transformer_decoder(spec.decoder, decoder)
-    symbols = ["<blank>" if word == "<pad>" else word for word in words.symbols]
-    spec.register_source_vocabulary(symbols)
-    spec.register_target_vocabulary(symbols)
+    stacks = model.eval().requires_grad_(False).encoder, model.decoder
+    kinds = transformer_spec.TransformerEncoderSpec, transformer_spec.TransformerDecoderSpec
+    fills = fairseq.set_transformer_encoder_layer, fairseq.set_transformer_decoder_layer
+    specs = []
+    for kind, fill, stack, more in zip(kinds, fills, stacks, options, strict=True):
+        layers = list(stack.layers.children())
+        spec = kind(
+            len(layers),
+            layers[0].self_attn.num_heads,
+            pre_norm=layers[0].normalize_before,
+            no_final_norm=stack.layer_norm is None,
+            activation=common_spec.Activation[ACTIVATIONS[stack.cfg.activation_fn]],
+            layernorm_embedding=stack.layernorm_embedding is not None,
+            **more,
+        )
+        for layer, module in zip(spec.layer, layers, strict=True):
+            fill(layer, module)
+        for name in ("layer_norm", "layernorm_embedding"):
+            if getattr(stack, name) is not None:
+                fairseq.set_layer_norm(getattr(spec, name), getattr(stack, name))
+        table = spec.embeddings[0] if isinstance(spec.embeddings, list) else spec.embeddings
+        # The module's output, which may be wider than its weight.
+        table.weight = stack.embed_tokens(torch.arange(len(stack.embed_tokens.weight))).numpy()
+        spec.scale_embeddings = stack.embed_scale
+        specs.append(spec)
+    output = model.decoder.output_projection.weight
+    if model.decoder.project_out_dim is not None:  # one product of the two
+        output = output @ model.decoder.project_out_dim.weight
+    specs[1].projection.weight = output.numpy()
+    spec = transformer_spec.TransformerSpec(*specs)
+    sides = (spec.register_source_vocabulary, source), (spec.register_target_vocabulary, target)
+    for register, words in sides:
+        register(["<blank>" if word == "<pad>" else word for word in words.symbols])
     # In fairseq the end-of-sentence symbol starts a translation and ends a source.
     spec.config.decoder_start_token = spec.config.eos_token
     spec.config.add_source_eos = True
+    return spec
+
+
+def save_for_ctranslate2(spec: Any, folder: str) -> None:
+    """Writes a specification with positions."""
     spec.validate()
     spec.optimize()
     spec.save(folder)

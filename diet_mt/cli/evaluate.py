@@ -6,7 +6,9 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import ClassVar
 
 from ..bert.squad import SCORINGS
@@ -19,6 +21,7 @@ from ..evaluation.requests import (
     specification,
 )
 from ..system.errors import UserError
+from ..system.files import make_folder
 from ..system.options import Command, File, Finite, Folder, Positive, argument, need_file, option
 
 
@@ -159,6 +162,56 @@ class Parity(Command):
                 lenpen=self.lenpen,
             )
             print(json.dumps({**searches.compared(), **facts}), flush=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Export(Command):
+    """Writes a translation model for ONNX Runtime, torch.export or CTranslate2.
+
+        diet-mt export checkpoints/diet_rel.1 --format onnx --out exported
+        diet-mt export checkpoint_average.pt --format ctranslate2 --out exported
+
+    onnx and torch: the encoder and a decoding step as programs for any number of sentences and
+    hypotheses and any length within --max-source-positions and --max-target-positions, the
+    dictionaries, and config.json. ctranslate2: a model for CTranslate2's Translator, where its
+    format has the positions. docs/export.md has a decoding loop and the table of formats and
+    encodings. Requires pip install "diet-mt[export]".
+    """
+
+    checkpoint: Path = argument("checkpoint file or folder", metavar="CHECKPOINT")
+    format: str = option("format", choices=("onnx", "torch", "ctranslate2"))
+    out: Folder = option("folder to write, which must not exist")
+    data: Folder | None = option("corpus folder or its bin (default: as in the checkpoint)", None)
+
+    def run(self) -> None:
+        checkpoint = best_in(self.checkpoint)
+        need_file(checkpoint, "checkpoint")
+        package = {"onnx": "onnxscript", "ctranslate2": "ctranslate2"}.get(self.format, "torch")
+        if find_spec(package) is None:
+            raise UserError(f'{package} is not installed; pip install "diet-mt[export]"')
+        if self.out.exists():
+            raise UserError(f"{self.out}: exists; remove it, or choose another folder")
+        from .. import plugin as plugin
+        from ..corpora.binarized import bin_folder
+        from ..evaluation.checkpoint import load_with_task
+        from ..evaluation.fairseq_options import quiet
+        from ..export import ctranslate2, programs
+        from ..models.diet_transformer import DietTransformerModel
+
+        quiet()
+        model, _, task = load_with_task(checkpoint, self.data and bin_folder(self.data))
+        if not isinstance(model, DietTransformerModel) or model.cfg.no_cross_attention:
+            raise UserError(f"{checkpoint}: no translation model of this package")
+        make_folder(self.out.parent)
+        with TemporaryDirectory(prefix=f"{self.out.name}.", dir=self.out.parent) as place:
+            folder = Path(place, "model")
+            folder.mkdir()
+            if self.format == "ctranslate2":
+                ctranslate2.save(model, task, folder)
+            else:
+                programs.save(model, task, self.format, folder)
+            folder.rename(self.out)
+        print(f"{self.out}\t{self.format} of {checkpoint}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -43,6 +43,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "cli.evaluate:Parity",
         "compare this package's beam search with fairseq's",
     ),
+    "export": ("cli.evaluate:Export", "a model for ONNX Runtime, torch.export or CTranslate2"),
     "figures": ("cli.reports:Figures", "the paper's figures for trained checkpoints"),
     "theorems": ("cli.reports:Theorems", "numerical checks of the paper's theorems"),
     "bench speed": (

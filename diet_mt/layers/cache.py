@@ -61,11 +61,14 @@ def attend_by_sentence(
     positions: PositionTerms,
     bias: Optional[Tensor],
     need_weights: bool = False,
+    group: Optional[int] = None,
 ) -> Output:
     """One step of ``q`` (rows, H, D) over keys (B', H, S, D_k) and values (B', H, S, D) of their
     sentences, with ``bias`` (B'|1, H|1, rows / B'|1, S) and the other terms of ``positions``.
+
+    ``group``: rows of each sentence, where a program for all sizes cannot divide for it.
     """
-    group = q.size(0) // keys.size(0)
+    group = group or q.size(0) // keys.size(0)
     # The hypotheses of a sentence are queries at one position.
     q = positions.queries(q.unflatten(0, (-1, group)).transpose(1, 2))  # (B', H, group, D_k)
     more = positions.content_bias(q, keys, module.scaling)

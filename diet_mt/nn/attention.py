@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .compiled import may_read
+from .compiled import is_exporting, may_read
 from .dropout import dropout
 from .precision import at_least_float32, product
 
@@ -123,7 +123,7 @@ def _softmax(logits: Tensor) -> Tensor:
     are six times as fast.
     """
     dtype = at_least_float32(logits.dtype)
-    short = logits.size(-1) < _VECTOR and dtype == logits.dtype and may_read(logits)
+    short = may_read(logits) and logits.size(-1) < _VECTOR and dtype == logits.dtype
     if torch.is_grad_enabled() or not short:
         return torch.softmax(logits, -1, dtype=dtype)
     logits.sub_(logits.amax(-1, keepdim=True)).exp_()
@@ -136,8 +136,11 @@ def causal_bias(length: int, device: torch.device, dtype: torch.dtype) -> Tensor
 
 
 def key_padding_bias(key_padding: Tensor, dtype: torch.dtype) -> Tensor:
-    """(B, S), True at padding -> (B, 1, 1, S), -inf there and 0 elsewhere."""
-    bias = torch.zeros_like(key_padding, dtype=dtype).masked_fill_(key_padding, float("-inf"))
+    """(B, S), True at padding -> (B, 1, 1, S), -inf there and 0 elsewhere; in a program for other
+    runtimes, some of which multiply it by 0, a large negative number.
+    """
+    lowest = torch.finfo(dtype).min / 4 if is_exporting() else float("-inf")
+    bias = torch.zeros_like(key_padding, dtype=dtype).masked_fill_(key_padding, lowest)
     return bias[:, None, None]
 
 
@@ -211,14 +214,15 @@ def _in_step(parts: Sequence[Tensor]) -> Tensor:
 
 
 def _fused_pays(q: Tensor, k: Tensor, biases: Sequence[Optional[Tensor]], dropout_p: float) -> bool:
-    """Whether torch's fused kernel is faster. On a GPU and in a compiled graph it always is.
+    """Whether torch's fused kernel is faster. On a GPU and in a compiled graph it always is. A
+    program for all sizes has separate steps: the fused path branches on sizes.
 
     On a CPU it has no backward pass for a bias that learns and no dropout, and falls back to
     separate steps slower than ours; and over short sentences with a bias it loses to a batched
     product. With nothing but a mask a training step of it takes half the time at any length.
     """
     if not may_read(q):
-        return True
+        return not is_exporting()
     present = [tensor for tensor in biases if tensor is not None]
     learns = any(tensor.requires_grad for tensor in present) and torch.is_grad_enabled()
     return not learns and dropout_p == 0.0 and (not present or k.size(2) >= _FUSED_FROM)

@@ -1,4 +1,4 @@
-"""Graphs of ``torch.compile`` for parts of a training step."""
+"""Graphs of ``torch.compile`` for parts of a training step, and programs of ``torch.export``."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Kinds of calls (precisions, masks present or not) of one part before torch gives up on it.
 _VARIANTS = 64
+
+# Whether torch.export traces a program, which is one for all sizes: no branch may depend on them.
+# torch 2.6 has no such function.
+is_exporting: Callable[[], bool] = getattr(torch.compiler, "is_exporting", lambda: False)
 
 
 def may_read(x: Tensor) -> bool:

@@ -8,6 +8,8 @@ from typing import ContextManager
 import torch
 from torch import Tensor
 
+from .compiled import is_exporting
+
 
 def at_least_float32(dtype: torch.dtype) -> torch.dtype:
     """float32 for half precision, otherwise ``dtype``: the precision of sums."""
@@ -22,7 +24,8 @@ def autocasts(device: torch.device) -> bool:
 
 def no_autocast(device: torch.device) -> ContextManager[object]:
     """Products inside are taken in the precision of their operands, also under autocast."""
-    if not torch.amp.is_autocast_available(device.type):  # torch.autocast itself would refuse
+    # torch.autocast itself would refuse such a device, and becomes part of an exported program.
+    if is_exporting() or not torch.amp.is_autocast_available(device.type):
         return nullcontext()
     return torch.autocast(device.type, enabled=False)
 

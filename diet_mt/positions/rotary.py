@@ -44,8 +44,9 @@ def rotate(x: Tensor, rotation: Tensor) -> Tensor:
 
     In the precision of ``rotation``, returned in that of ``x``.
     """
-    if torch.compiler.is_compiling():  # which fuses no complex numbers
-        cos, sin = torch.view_as_real(rotation).unbind(-1)
+    exported = not rotation.is_complex()  # cosines and sines (T, D/2, 2)
+    if exported or torch.compiler.is_compiling():  # which fuses no complex numbers
+        cos, sin = (rotation if exported else torch.view_as_real(rotation)).unbind(-1)
         left, right = x.to(cos.dtype).unflatten(-1, (-1, 2)).unbind(-1)
         rotated = left * cos - right * sin, left * sin + right * cos
         return torch.stack(rotated, dim=-1).flatten(-2).to(x.dtype)

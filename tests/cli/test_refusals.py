@@ -49,6 +49,7 @@ CALLS: list[tuple[str, str]] = [
     ("average --last 0 --dir . --out x.pt", "--last: 0"),
     ("average gone.pt --out x.pt --dry-run", "gone.pt"),
     ("parity gone.pt --dry-run", "gone.pt"),
+    ("export gone.pt --format onnx --out x", "gone.pt"),
     ("parity --beam 0 x.pt", "--beam: 0"),
     ("bench speed --checkpoint x.pt", "x.pt"),
     ("bench speed --checkpoint shw=x.pt", "did you mean shaw?"),

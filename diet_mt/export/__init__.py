@@ -1,0 +1,1 @@
+"""Translation models for other runtimes."""
