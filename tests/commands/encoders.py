@@ -65,38 +65,12 @@ class Encoders(Shared):
         text = write_lines(self.folder / "masked.txt", texts["train"] + of_glue)
         tokenizer.learn_wordpiece([text], folder / tokenizer.WORDPIECE, 200)
         tokenizer.write_dictionary_of(tokenizer.load(folder), folder / "dict.txt")
-        self._binarize(folder, texts)
-
-    @property
-    def pairs(self) -> Path:
-        """Folder with ``input0``, ``input1`` and ``label``: whether two sentences begin alike."""
-        return self.once("pairs", self._write_pairs)
-
-    def _write_pairs(self, folder: Path) -> None:
-        texts: dict[str, dict[str, list[str]]] = {"input0": {}, "input1": {}, "label": {}}
-        for part, count, seed in (("train", 140, 5), ("valid", 21, 6)):
-            made = [pair["en"] for pair in sentences(2 * count, seed=seed)]
-            one, other = made[:count], made[count:]
-            texts["input0"][part], texts["input1"][part] = one, other
-            texts["label"][part] = [
-                "yes" if a.split()[:2] == b.split()[:2] else "no"
-                for a, b in zip(one, other, strict=True)
-            ]
-        known = (self.vocabulary / "dict.txt").read_text(encoding="utf-8")
-        for name, by_part in texts.items():
-            (folder / name).mkdir()
-            given = "no 1\nyes 1\n" if name == "label" else known
-            (folder / name / "dict.txt").write_text(given, encoding="utf-8", newline="\n")
-            self._binarize(folder / name, by_part, split=name != "label")
-
-    def _binarize(self, folder: Path, texts: dict[str, list[str]], split: bool = True) -> None:
-        """fairseq-preprocess of the pieces of ``texts``, by part, with dict.txt of ``folder``."""
-        splitter = tokenizer.load(self.vocabulary if folder.name != "masked" else folder)
+        splitter = tokenizer.load(folder)
         parts = {}
         for part, lines in texts.items():
-            pieces = [" ".join(splitter.pieces(line)) for line in lines] if split else lines
-            parts[part] = write_lines(self.folder / f"{folder.name}.{part}", pieces)
-        known = self.folder / f"{folder.name}.dict.txt"
+            pieces = [" ".join(splitter.pieces(line)) for line in lines]
+            parts[part] = write_lines(self.folder / f"masked.{part}", pieces)
+        known = self.folder / "masked.dict.txt"
         (folder / "dict.txt").rename(known)  # it is written there again
         self._preprocess(known, folder, parts)
 
@@ -149,10 +123,10 @@ class Encoders(Shared):
         return self.run("train", self.vocabulary, *options, *more)
 
     def finetune(self, encoding: str, save_dir: Path, *more: Any) -> Done:
-        """fairseq-train on sentence pairs."""
+        """fairseq-train on pairs of sentences."""
         arch = ("--arch", architecture(encoding), "--save-dir", save_dir)
         options = (*USER_DIR, *PAIRS, *ENCODER, *RECIPE, *arch)
-        return self.run("train", self.pairs, *options, *more)
+        return self.run("train", self.task("RTE"), *options, *more)
 
     def pretrained(self, encoding: str) -> Path:
         """Folder with ``checkpoint_last.pt`` of a training without segments."""

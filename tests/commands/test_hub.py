@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from functools import cache
 from pathlib import Path
@@ -19,6 +20,7 @@ from diet_mt.system.errors import UserError
 
 from ..bert.made import write_tokenizer
 from .encoders import HEAD, LONGEST, Encoders
+from .runner import ROOT
 
 ONE, OTHER = "The old woman reads the long letter.", "Our neighbour buys bread."
 BOS, EOS = 0, 2
@@ -40,36 +42,23 @@ def finetuned(encoders: Encoders, **given: Any) -> DietRobertaHub:
     folder = encoders.finetuned("diet-rel")
     own = {"tokenizer": str(encoders.vocabulary), **given}
     return DietRobertaModel.from_pretrained(
-        str(folder), "checkpoint_last.pt", data_name_or_path=str(encoders.pairs), **own
+        str(folder), "checkpoint_last.pt", data_name_or_path=str(encoders.task("RTE")), **own
     )
 
 
 def test_encoded_text_is_what_the_data_holds(encoders: Encoders) -> None:
-    """<s>, the pieces, </s>; and between two sentences another </s>."""
-    hub = pretrained(encoders)
+    """<s>, the pieces, </s>; and between two sentences another </s>, with their segments."""
+    hub = finetuned(encoders)
     assert isinstance(hub, RobertaHubInterface)
     assert not hub.model.training
-    splitter, words = tokenizers.load(encoders.vocabulary), hub.task.source_dictionary
-    pieces = [[words.index(piece) for piece in splitter.pieces(text)] for text in (ONE, OTHER)]
-    assert all(min(numbers) > 3 for numbers in pieces), "nothing unknown"
-    assert hub.encode(ONE).tolist() == [BOS, *pieces[0], EOS]
-    pair = [BOS, *pieces[0], EOS, EOS, *pieces[1], EOS]
-    assert hub.encode(ONE, OTHER).tolist() == pair
-    tokens, segments = hub.encode_pair(ONE, OTHER)
-    assert tokens.tolist() == pair
-    first = len(pieces[0]) + 2
-    assert segments.tolist() == [0] * first + [1] * (len(pair) - first)
+    splitter, words = hub.bpe.tokenizer, hub.task.source_dictionary
+    pieces = [words.index(piece) for piece in splitter.pieces(ONE)]
+    assert min(pieces) > 3, "nothing unknown"
+    assert hub.encode(ONE).tolist() == [BOS, *pieces, EOS]
     assert hub.decode(hub.encode(ONE)).replace(" ", "") == ONE.lower().replace(" ", "")
-
-
-def test_a_pair_is_encoded_as_the_task_reads_it(encoders: Encoders) -> None:
-    """Tokens and segments of a row of the data, from its text."""
-    hub = finetuned(encoders)
     hub.task.load_dataset("valid")
-    dataset, splitter = hub.task.dataset("valid"), hub.bpe.tokenizer
-    words = hub.task.source_dictionary
     for index in range(5):
-        item = dataset[index]
+        item = hub.task.dataset("valid")[index]
         tokens = item["net_input.src_tokens"].tolist()
         cut = tokens.index(EOS)
         texts = [
@@ -77,7 +66,7 @@ def test_a_pair_is_encoded_as_the_task_reads_it(encoders: Encoders) -> None:
             for part in (tokens[1:cut], tokens[cut + 2 : -1])
         ]
         encoded, segments = hub.encode_pair(*texts)
-        assert encoded.tolist() == tokens
+        assert encoded.tolist() == hub.encode(*texts).tolist() == tokens
         assert segments.tolist() == item["net_input.segment_ids"].tolist()
 
 
@@ -146,7 +135,8 @@ def test_hidden_words_are_predicted(encoders: Encoders) -> None:
 
 def test_masks_in_a_text_are_filled(encoders: Encoders) -> None:
     hub = pretrained(encoders)
-    filled = hub.fill_mask("The old <mask> reads the long letter.", topk=9)
+    text = "The old <mask> reads the long letter."
+    filled = hub.fill_mask(text, topk=9)
     shares = [share for _, share, _ in filled]
     assert len(filled) == 9
     assert shares == sorted(shares, reverse=True)
@@ -155,19 +145,14 @@ def test_masks_in_a_text_are_filled(encoders: Encoders) -> None:
     mask = torch.tensor([hub.task.mask_idx])
     parts = [hub.encode("The old")[:-1], mask, hub.encode("reads the long letter.")[1:]]
     words = hub.predict_mask(torch.cat(parts), topk=9)[0][0]
-    for (text, _, word), number in zip(filled, words.tolist(), strict=True):
+    for (whole, _, word), number in zip(filled, words.tolist(), strict=True):
         piece = hub.task.source_dictionary[number]
         glued = "" if not splitter.begins_word(piece) else " "
-        assert text == f"The old{glued}{word} reads the long letter."
+        assert whole == f"The old{glued}{word} reads the long letter."
         assert word == splitter.text([piece]).strip()
-
-
-def test_a_mask_can_stand_in_a_pair(encoders: Encoders) -> None:
-    hub, text = finetuned(encoders), "The old <mask> reads."
-    alone, pair = hub.fill_mask(text), hub.fill_mask(text, second=OTHER)
-    assert len(alone) == len(pair) == 5
-    assert [share for _, share, _ in alone] != [share for _, share, _ in pair]
-    assert all(filled.endswith(" reads.") for filled, _, _ in pair)
+    pair = finetuned(encoders)
+    alone, both = pair.fill_mask(text), pair.fill_mask(text, second=OTHER)
+    assert [share for _, share, _ in alone] != [share for _, share, _ in both]
 
 
 def test_the_tokenizer_of_the_data_folder_is_used_and_nothing_is_downloaded(
@@ -186,7 +171,7 @@ def test_the_tokenizer_of_the_data_folder_is_used_and_nothing_is_downloaded(
     by_name = pretrained(encoders, bpe="diet_wordpiece", wordpiece_folder=str(encoders.vocabulary))
     assert torch.equal(by_name.encode(ONE), expected)
     # Next to the dictionary of the first sentences, too.
-    shutil.copytree(encoders.pairs, tmp_path / "pairs")
+    shutil.copytree(encoders.task("RTE"), tmp_path / "pairs")
     shutil.copy(encoders.vocabulary / "wordpiece.json", tmp_path / "pairs" / "input0")
     hub = DietRobertaModel.from_pretrained(
         str(encoders.finetuned("diet-rel")), "checkpoint_last.pt", str(tmp_path / "pairs")
@@ -198,7 +183,6 @@ def test_the_tokenizer_of_the_data_folder_is_used_and_nothing_is_downloaded(
     shutil.copy(encoders.vocabulary / "wordpiece.json", tmp_path)
     alone = DietRobertaModel.from_pretrained(str(tmp_path), "checkpoint_last.pt")
     assert torch.equal(alone.encode(ONE), expected)
-    assert DietRobertaModel.hub_models() == {}
 
 
 def test_a_tokenizer_of_another_dictionary(encoders: Encoders, tmp_path: Path) -> None:
@@ -218,19 +202,42 @@ def test_a_tokenizer_of_another_dictionary(encoders: Encoders, tmp_path: Path) -
 
 def test_refusals(encoders: Encoders, tmp_path: Path) -> None:
     hub, fine = pretrained(encoders), finetuned(encoders)
-    tokens, one_mask = hub.encode(ONE), "The <mask> reads."
+    tokens = hub.encode(ONE)
     for datum, call in (
         (f"{LONGEST + 1} tokens", lambda: hub.extract_features(torch.full((LONGEST + 1,), 5))),
         ("'mnli'", lambda: hub.predict("mnli", tokens)),
         (HEAD, lambda: fine.predict("mnli", tokens)),
-        ("masked", lambda: hub.predict_mask(tokens)),
         ("no mask", lambda: hub.fill_mask("no mask")),
         ("<mask> and <mask>", lambda: hub.fill_mask("<mask> and <mask>")),
-        ("second", lambda: hub.fill_mask(one_mask, second=one_mask)),
-        ("100000", lambda: hub.fill_mask(one_mask, topk=100000)),
         ("input0", lambda: finetuned(encoders, tokenizer=None)),
-        ("checkpoint_best.pt", lambda: DietRobertaModel.from_pretrained(str(tmp_path))),
         ("elsewhere", lambda: pretrained(encoders, data_name_or_path=str(tmp_path / "elsewhere"))),
     ):
         with pytest.raises(ValueError, match=datum):
             call()
+
+
+def test_the_page(
+    encoders: Encoders,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The program of docs/encoders.md."""
+    tuned = encoders.finetuned("diet-rel")
+    for place, target in (
+        ("data/glue/MNLI", encoders.task("RTE")),
+        ("data/mlm.en/bin", encoders.vocabulary),
+        ("checkpoints/mnli/checkpoint_best.pt", tuned / "checkpoint_last.pt"),
+        ("checkpoints/mlm/checkpoint_best.pt", encoders.checkpoint("diet-rel")),
+    ):
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).symlink_to(target)
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "encoders.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    page: dict[str, Any] = {}
+    exec(program, page)
+    assert page["features"].shape == (1, len(page["tokens"]), 32)
+    assert page["shares"].shape == (1, 2)
+    filled = re.findall(r"^0\.\d{3}  The old ?\S+ reads", capsys.readouterr().out, re.MULTILINE)
+    assert len(filled) == 3

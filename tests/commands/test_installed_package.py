@@ -48,17 +48,12 @@ def test_every_module_is_installed(installed: Path) -> None:
     assert contents(installed) == contents(PLUGIN)
 
 
-@pytest.mark.parametrize("folder", SHARED)
-def test_recipes_and_sweep_files_are_installed(installed: Path, folder: str) -> None:
+def test_recipes_and_sweep_files_are_installed(installed: Path) -> None:
     """As they are, and as executable as they are."""
-    theirs, ours = installed / "share" / folder, ROOT / folder
-    names = [path.relative_to(ours) for path in ours.rglob("*") if "__pycache__" not in path.parts]
-    assert names
-    for name in names:
-        assert (theirs / name).is_dir() == (ours / name).is_dir()
-        if (ours / name).is_file():
-            assert (theirs / name).read_bytes() == (ours / name).read_bytes()
-            assert os.access(theirs / name, os.X_OK) == os.access(ours / name, os.X_OK)
+    for ours in [path for folder in SHARED for path in (ROOT / folder).rglob("*.*")]:
+        theirs = installed / "share" / ours.relative_to(ROOT)
+        assert theirs.read_bytes() == ours.read_bytes()
+        assert os.access(theirs, os.X_OK) == os.access(ours, os.X_OK)
 
 
 def test_the_command_is_installed(installed: Path, tmp_path: Path) -> None:

@@ -23,7 +23,8 @@ from .runner import PLUGIN, Done, Runner
 from .workshop import BATCHES, IN_ONE, SIZES, Workshop, state
 
 COMMON = ("--user-dir", PLUGIN, "--cpu", *BATCHES)
-RECIPE = (*IN_ONE, "--max-tokens", 400, "--lr", 0.001, "--no-epoch-checkpoints")
+OPTIMIZER = ("--optimizer", "adam", "--lr", 0.001)
+RECIPE = (*IN_ONE, *OPTIMIZER, "--max-tokens", 400, "--no-epoch-checkpoints")
 SIZE = " ".join(
     f"--{side}-layers 1 --{side}-embed-dim 16 --{side}-ffn-embed-dim 16 --{side}-attention-heads 2"
     for side in ("encoder", "decoder")
@@ -35,6 +36,7 @@ SMOOTHED = "--label-smoothing 0.1 --criterion label_smoothed_cross_entropy"
 PAIRS = "--lang-pairs src-tgt,tgt-src"
 NOISE = "--tokens-per-sample 32 --mask 0.3 --replace-length 1 --rotate 0"
 CLASSES = "--num-classes 2 --init-token 0 --separator-token 2"
+MASKED = "--criterion masked_lm"
 WIDTH = "--encoder-embed-dim 16 --decoder-embed-dim 16"
 
 
@@ -71,7 +73,7 @@ ROWS = {
         decoding="--scoring chrf",
     ),
     "criterion label_smoothed_cross_entropy": Row(
-        f"{OURS} {SMOOTHED} --optimizer adam --lr-scheduler inverse_sqrt --tokenizer space "
+        f"{OURS} {SMOOTHED} --lr-scheduler inverse_sqrt --tokenizer space "
         "--bpe hf_byte_bpe --bpe-vocab {out}/vocab.json --bpe-merges {out}/merges.txt",
         decoding="--scoring sacrebleu",
     ),
@@ -82,17 +84,17 @@ ROWS = {
     ),
     "criterion label_smoothed_cross_entropy_with_alignment": Row(
         f"{OURS} {SMOOTHED}_with_alignment --optimizer adamax --lr-scheduler polynomial_decay "
-        "--total-num-update 20 --bpe sentencepiece --sentencepiece-model {out}/spm.model",
+        "--total-num-update 20 --bpe sentencepiece --sentencepiece-model {out}/spm.model"
     ),
     "criterion adaptive_loss": Row(
         f"{OURS} --criterion adaptive_loss --adaptive-softmax-cutoff 6 --ddp-backend legacy_ddp "
         "--optimizer nag --lr-scheduler triangular --max-lr 0.01 --lr-period-updates 10 "
-        "--bpe byte_bpe --sentencepiece-model-path {out}/spm.model",
+        "--bpe byte_bpe --sentencepiece-model-path {out}/spm.model"
     ),
     "task translation": Row(
         f"{OURS} {SMOOTHED} --optimizer sgd --lr-scheduler step --bpe gpt2 "
         "--gpt2-encoder-json {out}/vocab.json --gpt2-vocab-bpe {out}/merges.txt "
-        "--eval-bleu --eval-bleu-detok moses",
+        "--eval-bleu --eval-bleu-detok moses"
     ),
     "task translation_multi_simple_epoch": Row(
         f"{OURS} {SMOOTHED} --optimizer adadelta --lr-scheduler reduce_lr_on_plateau",
@@ -100,55 +102,43 @@ ROWS = {
         "-s src -t tgt",
     ),
     "task translation_multi_simple_epoch, language tokens as ends": Row(
-        f"{OURS} {SMOOTHED} --optimizer adam --lr-scheduler tri_stage --phase-ratio [0.1,0.4,0.5]",
+        f"{OURS} {SMOOTHED} --lr-scheduler tri_stage --phase-ratio [0.1,0.4,0.5]",
         f"--task translation_multi_simple_epoch {PAIRS} --encoder-langtok tgt --decoder-langtok "
         "--lang-tok-replacing-bos-eos",
         "-s tgt -t src",
     ),
     "task multilingual_translation": Row(
-        f"{MULTILINGUAL} {SMOOTHED} --optimizer adam",
-        f"--task multilingual_translation {PAIRS}",
-        "-s src -t tgt",
+        f"{MULTILINGUAL} {SMOOTHED}", f"--task multilingual_translation {PAIRS}", "-s src -t tgt"
     ),
     "task multilingual_translation, all shared": Row(
-        f"{MULTILINGUAL} {SMOOTHED} --optimizer adam --share-encoders --share-decoders "
-        "--share-all-embeddings",
+        f"{MULTILINGUAL} {SMOOTHED} --share-encoders --share-decoders --share-all-embeddings",
         f"--task multilingual_translation {PAIRS} --encoder-langtok tgt --decoder-langtok",
         "-s tgt -t src",
     ),
     "task online_backtranslation": Row(
-        f"{OURS} {SMOOTHED} --optimizer adam --share-all-embeddings",
+        f"{OURS} {SMOOTHED} --share-all-embeddings",
         "--task online_backtranslation --mono-langs src,tgt --valid-lang-pairs src-tgt",
     ),
     "task translation_lev": Row(
-        f"{OURS} {SMOOTHED} --optimizer adam --lr-scheduler manual --update2lr {{'1-9':0.001}}",
+        f"{OURS} {SMOOTHED} --lr-scheduler manual --update2lr {{'1-9':0.001}}",
         "--task translation_lev",
     ),
-    "task denoising": Row(
-        f"{OURS} {SMOOTHED} --optimizer adam", f"--task denoising {NOISE}", "--gen-subset valid"
-    ),
+    "task denoising": Row(f"{OURS} {SMOOTHED}", f"--task denoising {NOISE}", "--gen-subset valid"),
     "task multilingual_denoising": Row(
-        f"{OURS} {SMOOTHED} --optimizer adam",
+        f"{OURS} {SMOOTHED}",
         f"--task multilingual_denoising --langs src,tgt {NOISE}",
         "--gen-subset valid",
     ),
     "task span_masked_lm": Row(
-        f"{OURS} {SMOOTHED} --optimizer adam",
-        "--task span_masked_lm --tokens-per-sample 32",
-        "--gen-subset valid",
-    ),
-    "task masked_lm": Row(
-        f"{ENCODER} --optimizer adam --tokens-per-sample 32",
-        "--task masked_lm --criterion masked_lm",
-    ),
-    "task multilingual_masked_lm": Row(
-        f"{ENCODER} --optimizer adam --tokens-per-sample 32",
-        "--task multilingual_masked_lm --criterion masked_lm",
+        f"{OURS} {SMOOTHED}", "--task span_masked_lm --tokens-per-sample 32", "--gen-subset valid"
     ),
     **{
+        f"task {name}": Row(f"{ENCODER} --tokens-per-sample 32", f"--task {name} {MASKED}")
+        for name in ("masked_lm", "multilingual_masked_lm")
+    },
+    **{
         f"criterion {name}": Row(
-            f"{ENCODER} --optimizer adam --max-positions 64",
-            f"--task {task} --criterion {name} {CLASSES}",
+            f"{ENCODER} --max-positions 64", f"--task {task} --criterion {name} {CLASSES}"
         )
         for name, task in {
             "sentence_prediction": "sentence_prediction",
@@ -157,22 +147,22 @@ ROWS = {
         }.items()
     },
     "model roberta": Row(
-        f"--arch roberta {SIZE.partition('--decoder')[0]} --optimizer adam --tokens-per-sample 32",
-        "--task masked_lm --criterion masked_lm",
+        f"--arch roberta {SIZE.partition('--decoder')[0]} --tokens-per-sample 32",
+        f"--task masked_lm {MASKED}",
     ),
     "model transformer_lm": Row(
-        f"--arch transformer_lm --decoder{SIZE.partition('--decoder')[2]} --optimizer adam "
+        f"--arch transformer_lm --decoder{SIZE.partition('--decoder')[2]} "
         "--task language_modeling --tokens-per-sample 32",
         decoding="--lm-path {mean} --lm-weight 0.5",
     ),
     "model cmlm_transformer": Row(
-        f"--arch cmlm_transformer {SIZE} --optimizer adam --criterion nat_loss "
+        f"--arch cmlm_transformer {SIZE} --criterion nat_loss "
         "--noise full_mask --share-all-embeddings --apply-bert-init",
         "--task translation_lev",
     ),
     # Beside one of ours, in an ensemble.
     **{
-        f"model {arch}": Row(f"--arch {arch} {size} --criterion cross_entropy --optimizer adam")
+        f"model {arch}": Row(f"--arch {arch} {size} --criterion cross_entropy")
         for arch, size in {
             "transformer": SIZE,
             "transformer_align": f"--alignment-layer 0 --alignment-heads 1 {SIZE}",
@@ -297,7 +287,18 @@ BROKEN = {"task denoising", "task multilingual_denoising"} | {
 STOCK = fairseq.__version__ == "0.12.2"
 
 
-@pytest.mark.parametrize("name", [name for name in HERE if not (STOCK and name in BROKEN)])
+# fairseq's own architectures, but for its transformers, take half a minute.
+OTHERS = {f"model {name}" for name in ("bart_base", "lightconv", "lstm", "fconv")}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in OTHERS else ())
+        for name in HERE
+        if not (STOCK and name in BROKEN)
+    ],
+)
 def test_it_trains_resumes_averages_and_decodes(name: str, parts: Parts, tmp_path: Path) -> None:
     done = parts.run(name, tmp_path).ok()
     assert "@ 3 updates" in done.stdout + done.stderr
@@ -311,7 +312,7 @@ def test_it_trains_resumes_averages_and_decodes(name: str, parts: Parts, tmp_pat
 
 def test_embeddings_of_a_shared_width_are_needed(parts: Parts, tmp_path: Path) -> None:
     words = MULTILINGUAL.replace("diet_rel", "concat").split(), SMOOTHED.split()
-    task = f"--task multilingual_translation {PAIRS} --optimizer adam --save-dir {tmp_path}".split()
+    task = f"--task multilingual_translation {PAIRS} --save-dir {tmp_path}".split()
     done = parts.workshop.run("train", parts.bilingual, *COMMON, *RECIPE, *words, *task)
     assert done.status == 1
     assert "--position-encoding concat" in done.stderr

@@ -47,9 +47,9 @@ def train(workshop: Workshop, encoding: str, folder: Path, *more: Any, **options
 
 def assert_same_ending(whole: tuple[Path, str], parts: tuple[Path, str], *, updates: int) -> None:
     """Two trainings, folder and output, agree in the last updates and in what is saved then."""
-    expected, found = losses(whole[1]), losses(parts[1])
-    assert sorted(found) == sorted(expected)[-updates:]
-    assert found == {update: expected[update] for update in found}
+    expected, actual = losses(whole[1]), losses(parts[1])
+    assert sorted(actual) == sorted(expected)[-updates:]
+    assert actual == {update: expected[update] for update in actual}
     for printed in (epoch_losses, valid_losses):
         all_of_it, part = printed(whole[1]), printed(parts[1])
         assert part
@@ -129,13 +129,13 @@ def test_schedule_and_patience_after_a_kill(
     killed = train(workshop, "diet-rel", parts, *options, *SPY, env=env)
     assert killed.status == -signal.SIGKILL, killed.tail()
     train(workshop, "diet-rel", parts, *options).ok()
-    expected, found = ended_state(whole), ended_state(parts)
+    expected, actual = ended_state(whole), ended_state(parts)
     assert expected["optimizer_history"]["num_updates"] == 24
     assert expected["extra_state"]["patience"]["num_runs"] == 8
     if schedule:
         assert expected["last_optimizer_state"]["param_groups"][0]["lr"] == pytest.approx(1e-13)
         assert expected["extra_state"]["lr_patience"] == {"num_bad_epochs": 0, "last_epoch": 4}
-    assert same(expected, found), (expected["optimizer_history"], found["optimizer_history"])
+    assert same(expected, actual), (expected["optimizer_history"], actual["optimizer_history"])
 
 
 @pytest.mark.parametrize(
@@ -195,10 +195,10 @@ def test_two_processes_have_the_losses_of_one(
     single = workshop.train(encoding, one, *COMMON, "--update-freq", 2).ok()
     first, second = two_processes(workshop, two, "--arch", architecture(encoding))
     for read in (losses, valid_losses):
-        expected, found = read(single.stdout), read(first.stdout)
-        assert expected.keys() == found.keys()
+        expected, actual = read(single.stdout), read(first.stdout)
+        assert expected.keys() == actual.keys()
         for update, loss in expected.items():
-            assert float(found[update]) == pytest.approx(float(loss), abs=0.0011)  # three decimals
+            assert float(actual[update]) == pytest.approx(float(loss), abs=0.0011)  # three decimals
     assert sorted(losses(first.stdout)) == list(range(1, 9))  # or nothing was trained
     models = [state(folder)["model"] for folder in (one, two)]
     assert models[0].keys() == models[1].keys()
@@ -256,27 +256,17 @@ def test_hydra_train_trains_as_train_does(workshop: Workshop, tmp_path: Path) ->
     assert len(texts(generated.stdout)) == len(workshop.lines())
 
 
-@pytest.mark.parametrize(
-    ("override", "fragment"),
-    [
-        ("model.position_encoding=diet", "--position-encoding diet: unknown"),
-        ("task.data=/nonexistent", "/nonexistent"),
-        ("", "position_encodings"),
-    ],
-)
-def test_bad_input_of_hydra_train(
-    workshop: Workshop, tmp_path: Path, override: str, fragment: str
-) -> None:
-    """hydra catches errors itself and shows them with a traceback, unless it is told not to."""
-    if override:
-        assert_one_line(hydra_train(workshop, tmp_path / "saved", override), fragment)
-    else:  # a misspelt key in YAML, of which hydra has several lines
-        text = (HYDRA / "diet_rel_tiny.yaml").read_text(encoding="utf-8")
-        wrong = text.replace("  position_encoding:", "  position_encodings:")
-        (tmp_path / "diet_rel_tiny.yaml").write_text(wrong, encoding="utf-8")
-        done = hydra_train(workshop, tmp_path / "saved", folder=tmp_path)
-        assert done.status != 0
-        assert fragment in done.stderr
+def test_bad_input_of_hydra_train(workshop: Workshop, tmp_path: Path) -> None:
+    """hydra catches errors itself and shows them with a traceback by default."""
+    done = hydra_train(workshop, tmp_path / "saved", "model.position_encoding=diet")
+    assert_one_line(done, "--position-encoding diet")
+    # A misspelt key in YAML, of which hydra has several lines.
+    text = (HYDRA / "diet_rel_tiny.yaml").read_text(encoding="utf-8")
+    wrong = text.replace("  position_encoding:", "  position_encodings:")
+    (tmp_path / "diet_rel_tiny.yaml").write_text(wrong, encoding="utf-8")
+    done = hydra_train(workshop, tmp_path / "saved", folder=tmp_path)
+    assert done.status != 0
+    assert "position_encodings" in done.stderr
     assert not list(tmp_path.glob("saved/*.pt"))
 
 
@@ -284,7 +274,7 @@ def test_from_a_checkpoint_of_fairseq(
     workshop: Workshop, tmp_path: Path, forked: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """fairseq's own model, trained without the plugin, has the same loss as ours that goes on with
-    its weights. Then new positions, by diet-mt train, and at last longer tables.
+    its weights. Then new positions, by diet-mt train.
     """
     stock, words = tmp_path / "stock", ("--max-update", 14, *ONE_CHECKPOINT)
     given = (*MODEL, *RECIPE, "--arch", "transformer", "--save-dir", stock, *words)
@@ -311,15 +301,3 @@ def test_from_a_checkpoint_of_fairseq(
         if name in ours
     )
     assert [name for name in ours if "_attn_positions" in name]
-
-    longer = (
-        "--max-source-positions",
-        MAX_SOURCE + 9,
-        "--restore-file",
-        new / "checkpoint_last.pt",
-    )
-    anew = [f"--reset-{part}" for part in ("optimizer", "dataloader", "meters", "lr-scheduler")]
-    done = workshop.train("diet-rel", tmp_path / "longer", *longer, *anew, *still).ok()
-    assert f"tokens become those of {MAX_SOURCE + 9} and {MAX_TARGET}" in done.stdout + done.stderr
-    table = state(tmp_path / "longer")["model"]["encoder.self_attn_positions.layers.0.by_offset"]
-    assert table.shape[-1] == 2 * (MAX_SOURCE + 9) - 1

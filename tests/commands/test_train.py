@@ -11,10 +11,9 @@ from diet_mt.cli.main import main
 from diet_mt.evaluation.checkpoint import read_training
 from diet_mt.evaluation.records import read_results
 
-from ..processes import changed
 from .runner import Runner, finish, kill_when, start
 from .test_resume import free_port
-from .workshop import same, state, write_corpus
+from .workshop import write_corpus
 
 LANGUAGES = {"src": "de", "tgt": "en"}
 DATA = "data/wmt18.de-en"
@@ -63,7 +62,7 @@ def training(save: str, *more: object, recipe: str = "table4") -> tuple[object, 
 def test_killed_resumed_averaged_and_scored(
     place: Path, forked: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And in the end what a training is that was never killed, to the last bit."""
+    """That the end is that of a training that was never killed: tests/slow."""
     monkeypatch.chdir(place)
 
     def output(*words: object) -> str:
@@ -71,7 +70,7 @@ def test_killed_resumed_averaged_and_scored(
         captured = capsys.readouterr()
         return captured.out + captured.err
 
-    save, whole = place / "killed", place / "whole"
+    save = place / "killed"
     # By then checkpoint_last.pt is there, from 5 updates or from these.
     killed = start(*training("killed"), cwd=place)
     kill_when(killed, save / "checkpoint_3_10.pt")
@@ -91,19 +90,6 @@ def test_killed_resumed_averaged_and_scored(
     }
     assert list((save / "tensorboard").rglob("events.*"))
     assert "--cpu" not in (save / "command").read_text(encoding="utf-8")
-
-    output(*training("whole"))
-    ends = [state(folder) for folder in (save, whole)]
-    for part in ("model", "last_optimizer_state"):
-        assert same(ends[0][part], ends[1][part])
-
-    # Killed between the last checkpoint and ``done``: not one update more.
-    (save / "done").unlink()
-    before = changed(save)
-    assert "killed has reached its end" in output(*training("killed"))
-    assert changed(save).items() - before.items() == {
-        (str(save / "done"), (save / "done").stat().st_mtime_ns)
-    }
 
     average = "killed/checkpoint_average.pt"
     output("average", "--last", 2, "--dir", "killed", "--out", average)

@@ -24,7 +24,7 @@ from .runner import PLUGIN, Done, Runner
 WORDS = {"bal": "ONE", "der": "TWO", "fim": "SIX", "gol": "TEN", "hup": "RED", "jas": "BIG"} | {
     "kem": "OLD", "lir": "NEW", "mon": "HOT", "nuf": "DRY", "pas": "WET", "rek": "LOW"
 }  # fmt: skip
-# Sentences per part. fairseq-fixed cuts what exceeds a multiple of eight unless it is told not to.
+# Sentences per part. fairseq-fixed cuts what exceeds a multiple of eight by default.
 SIZES = {"train": 300, "valid": 21, "test": 37}
 LONGEST = 12  # words
 USER_DIR = ("--user-dir", PLUGIN)
