@@ -77,8 +77,8 @@ def test_validation_is_masked_alike_throughout_a_training(
 
 
 def test_fine_tuning_adds_segments_to_a_pretrained_checkpoint(encoders: Encoders) -> None:
-    """``--restore-file`` with ``--segment-encoding per-head``: from zero; and the model is built from
-    the options in its checkpoint.
+    """``--restore-file`` with ``--segment-encoding per-head``: from zero. In a new process, the
+    options of the model are those of its checkpoint.
     """
     folder = encoders.finetuned("diet-rel")
     before, after = state(encoders.pretrained("diet-rel"))["model"], state(folder)["model"]
