@@ -125,9 +125,10 @@ def _bleu(
         for section in (each for file in data["files"] for each in sections.get(file, ())):
             conditions = section.group.conditions
             lines = {line.system: line for line in section.group.lines}
-            tested = conditions.test_set in data.get("test_sets", [conditions.test_set])
-            if not (tested and {one, other} <= lines.keys()):
+            tests = data.get("test_sets", [conditions.test_set])
+            if conditions.test_set not in tests or not {one, other} <= lines.keys():
                 continue
+            of_set = f" ({conditions.test_set})" if len(tests) > 1 else ""
             value, half, _ = section.tests.difference(lines[one], lines[other])
             bleu = bleu_of(conditions.direction)
             first, second = (bleu.get(system.removesuffix(".published")) for system in (one, other))
@@ -137,7 +138,7 @@ def _bleu(
             yield Evidence(
                 claim["claim"],
                 (one, other),
-                f"{name}, {conditions.direction}",
+                f"{name}{of_set}, {conditions.direction}",
                 value,
                 half,
                 known=section.has_seeds,
@@ -202,9 +203,9 @@ def _paper(kind: str, side: Entrant) -> Mapping[str, float]:
 
 def _costs(claim: Content, folder: Path) -> Iterator[Evidence]:
     """Time over that of learned positions, in percent: rows of ``diet-mt bench encoder``."""
-    if not (cost := claim.get("cost", {})):
-        return
-    for row in read_dicts(folder / cost["file"], ["encoding", "ratio_median"]):
+    cost: Content = claim.get("cost", {})
+    file = folder / cost.get("file", "")
+    for row in read_dicts(file, ["encoding", "ratio_median"]) if file.is_file() else ():
         if row["encoding"] in cost["encodings"] and cost["where"].items() <= row.items():
             paper = COSTS[row["encoding"]][row["shape"]][row["measure"] == "forward"]
             distance = 100 * (row["ratio_high"] - row["ratio_low"])
@@ -225,9 +226,10 @@ def _costs(claim: Content, folder: Path) -> Iterator[Evidence]:
 def _ranks(claim: Content, folder: Path) -> Iterator[Evidence]:
     """The lowest rank of the first less the highest of the second, of all heads."""
     rank: Content = claim.get("rank", {})
-    for file in rank.get("files", ()):
+    for file in (folder / name for name in rank.get("files", ())):
         by_what: dict[str, dict[str, list[int]]] = {}
-        rows = read_dicts(folder / file, ["system", "what", "rank", "tokens"])
+        keys = ["system", "what", "rank", "tokens"]
+        rows = read_dicts(file, keys) if file.is_file() else []
         for row in rows:
             by_what.setdefault(row["what"], {}).setdefault(row["system"], []).append(row["rank"])
         one, other = rank["pair"]

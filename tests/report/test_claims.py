@@ -105,9 +105,13 @@ def test_bleu_is_that_of_compare(tmp_path: Path) -> None:
     assert (third.paper, third.seeds) == (1.1, "1 and 2")
     assert third.sizes["seeds"] == pytest.approx(4 / 3)
     content = claim(bleu=pairs, needs="more")
+    content["data"]["toy"]["test_sets"] = ["another", "toy test"]
+    assert evidence(tmp_path, content)[0].data == "toy (toy test), en-de"
     content["data"]["toy"]["test_sets"] = ["another"]
     (missing,) = evidence(tmp_path, content)
     assert (missing.value, missing.verdict, missing.takes) == (None, UNDECIDED, "more")
+    ours = evidence(tmp_path, read_claims())  # nothing of the project's results is there
+    assert {each.data for each in ours} == {"no rows"}
 
 
 def test_without_a_second_seed_no_difference_decides(tmp_path: Path) -> None:
