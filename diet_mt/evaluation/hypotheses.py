@@ -9,6 +9,7 @@ and references in ``sentences/CORPUS.texts.jsonl.gz``.
 from __future__ import annotations
 
 import hashlib
+import io
 import lzma
 import tarfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -73,14 +74,17 @@ def _saved(folder: Path, result: Result) -> bytes | None:
 @lru_cache(maxsize=4)
 def _files_in(archive: Path) -> Mapping[str, bytes]:
     """Name -> content of the hypothesis files of a corpus, packed by scripts/results.sh."""
-    files, size = {}, 0
+    files = {}
     try:
-        with tarfile.open(archive, "r:xz") as opened:
+        with lzma.open(archive) as unpacked:
+            content = unpacked.read(_LARGEST + 1)
+        if len(content) > _LARGEST:
+            raise UserError(f"{archive}: unpacks to more than {_LARGEST:,} bytes")
+        with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as opened:
             for member in opened:
-                size += member.size
-                if size > _LARGEST:
-                    raise UserError(f"{archive}: unpacks to more than {_LARGEST:,} bytes")
-                if file := opened.extractfile(member):
+                # Links and holes could multiply the content.
+                plain = member.isreg() and not member.issparse()
+                if plain and (file := opened.extractfile(member)):
                     files[member.name] = file.read()
     except (tarfile.TarError, lzma.LZMAError, EOFError, OSError) as error:
         raise UserError(f"{archive}: damaged archive ({error})") from None

@@ -23,7 +23,8 @@ from ..system.engine import alone
 from ..system.errors import UserError
 from ..system.files import decoded_lines, make_folder, write_text, writing_bytes
 
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # rows are printed line by line
+# Rows are printed line by line, in one direction.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _LARGEST = 1e100  # far from where sums overflow
 _LONGEST = 200  # characters of a value in an error
 

@@ -168,8 +168,8 @@ def _check_file(path: str, known: Collection[str]) -> bool:
         # The directory of records is the last thing in the file, so all readers see the same one.
         if file.read(4) not in (b"PK\5\6", b"PK\6\6") or whole - end > 98 + len(archive.comment):
             raise ValueError("data around the records")
-        # As torch looks for them, so that each has one size.
-        sizes = {each.filename.partition("/")[2].lower(): each.file_size for each in records}
+        # As torch looks for them, so that each has one size; an extra field has no other name.
+        sizes = {each.orig_filename.partition("/")[2].lower(): each.file_size for each in records}
         if len(sizes) < len(records) or sum(sizes.values()) > whole:
             raise ValueError("compressed, or with names twice")
         if sizes["data.pkl"] > _LONGEST_PICKLE:

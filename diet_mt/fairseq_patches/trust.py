@@ -17,12 +17,14 @@ import tempfile
 import zlib
 from argparse import Namespace
 from collections import OrderedDict
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, Mapping, Sequence, Tuple
 
 import yaml
 from fairseq.criterions import CRITERION_REGISTRY
 from fairseq.models import ARCH_MODEL_NAME_REGISTRY, MODEL_REGISTRY
+from fairseq.registry import REGISTRIES
 from fairseq.tasks import TASK_REGISTRY
 from omegaconf import OmegaConf, open_dict
 from torch import Tensor
@@ -41,6 +43,9 @@ _REGISTRIES: Mapping[str, Mapping[str, Any]] = {
     "criterion": CRITERION_REGISTRY,
 }
 _MOST_OPTIONS, _LONGEST_OPTION, _MOST_POSITIONS = 20_000, 100_000, 1_000_000
+_PLAIN = (str, int, float, bool, type(None))
+# Names of parts become text that hydra parses, in which a name could be a table of options.
+_NAME = re.compile(r"[\w-]+")
 # Characters that move the cursor or change the writing direction; omegaconf resolves "${".
 _NO_OPTION = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|[$][{]")
 
@@ -54,6 +59,11 @@ _OF_TRAINING = re.compile("embed_path$|^extra_data$|offline_shard_ratio$")
 _LANGUAGES = re.compile("(lang|langs|lang_pairs)$")
 # The files of GPT-2's bpe, if the user selects it; never because a checkpoint names it.
 _OF_FAIRSEQ = "https://dl.fbaipublicfiles.com/fairseq/gpt2_bpe/"
+# Of a bpe that a checkpoint names, options whose default is downloaded, and the file instead.
+_DOWNLOADED: Mapping[Any, Mapping[str, str]] = {
+    "bert": {"bpe_vocab_file": "vocab.txt"},
+    "gpt2": {"gpt2_encoder_json": "encoder.json", "gpt2_vocab_bpe": "vocab.bpe"},
+}
 
 
 def _table(config: Any) -> Dict[Any, Any]:
@@ -89,10 +99,12 @@ def check_options(state: Any) -> None:
         raise UserError("not a checkpoint of fairseq-train: it has no table of options")
     for count, option in enumerate(_leaves((cfg, state.get("args")))):
         text = option if isinstance(option, str) else ""
-        if count == _MOST_OPTIONS or len(text) > _LONGEST_OPTION or _NO_OPTION.search(text):
+        wrong = type(option) not in _PLAIN or _NO_OPTION.search(text)
+        if wrong or count == _MOST_OPTIONS or len(text) > _LONGEST_OPTION:
             raise UserError(
-                f"untrusted configuration ({text[:60]!r} as option {count}): fairseq stores no "
-                "interpolations ${...}, no control characters, and no lists of this size"
+                f"untrusted configuration ({str(option)[:60]!r} as option {count}): fairseq stores "
+                "text and numbers, no interpolations ${...} or control characters, and no lists of "
+                "this size"
             )
 
 
@@ -133,12 +145,13 @@ def _names(config: Any) -> Iterator[Tuple[str, str]]:
     for key, value in _table(config).items():
         part = "model" if key == "arch" else key
         options = _table(value)
-        if part in TRUSTED and options:
+        is_part = part in TRUSTED or part in REGISTRIES
+        if is_part and options:
             name = options.pop("_name", None)
             # Without a name, fairseq takes the only key for one; others are among options.
             unnamed = () if options.keys() & {"arch", part} else options
             yield from ((part, str(each)) for each in ([name] if name else unnamed))
-        elif part in TRUSTED and value not in (None, "", {}):
+        elif is_part and value not in (None, "", {}):
             yield part, str(value)
         yield from _names(options)
 
@@ -147,6 +160,8 @@ def is_trusted(part: str, name: str) -> bool:
     """Whether a checkpoint may name it: read, allowed by the user, or not fairseq's own, and so
     imported on purpose.
     """
+    if part not in TRUSTED:  # harmless, or of the command line
+        return _NAME.fullmatch(name) is not None
     known = ARCH_MODEL_NAME_REGISTRY.get(name, name) if part == "model" else name
     owner = _REGISTRIES[part].get(known)
     own = owner is not None and owner.__module__.partition(".")[0] != "fairseq"
@@ -160,19 +175,38 @@ def confine(state: Mapping[str, Any], folder: str, given: Mapping[str, Any]) -> 
     folders = [folder, *str(given.get("data") or folder).split(os.pathsep)]
     sections = ("model", "task", "bpe", "tokenizer", "generation")
     for options in (state.get("args"), *(_section(state, name) for name in sections)):
-        for name, value in _files(options):
-            if name in given or ("bpe" in given and value.startswith(_OF_FAIRSEQ)):
-                continue
-            inside = None if _OF_TRAINING.search(name) else _inside(value, folders)
-            if isinstance(options, Namespace):
-                setattr(options, name, inside)
-            else:
-                with open_dict(options):
-                    options[name] = inside
-    bpe = _section(state, "bpe")
-    if OmegaConf.is_dict(bpe) and "bpe" not in given and dict(bpe).get("_name") == "bert":
-        # transformers would download a tokenizer.
-        bpe.bpe_vocab_file = bpe.bpe_vocab_file or os.path.join(folder, "vocab.txt")
+        for table in _tables(options):
+            for name, value in _files(table):
+                if name in given or ("bpe" in given and value.startswith(_OF_FAIRSEQ)):
+                    continue
+                _set(table, name, None if _OF_TRAINING.search(name) else _inside(value, folders))
+    if "bpe" in given:
+        return
+    if isinstance(_section(state, "bpe"), str):
+        _set(state["cfg"], "bpe", {"_name": state["cfg"]["bpe"]})
+    for options in (state.get("args"), _section(state, "bpe")):
+        table = _table(options)
+        for key in ("_name", "bpe"):
+            for name, file in _DOWNLOADED.get(table.get(key), {}).items():
+                if not table.get(name):
+                    _set(options, name, os.path.join(folder, file))
+
+
+def _tables(options: Any) -> Iterator[Any]:
+    """Options, and the tables among their values, as fairseq takes those of a stack."""
+    yield options
+    for name, value in _table(options).items():
+        if isinstance(value, (dict, Namespace)):
+            yield from _tables(_entries(options)[name])
+
+
+def _entries(options: Any) -> Any:
+    return vars(options) if isinstance(options, Namespace) else options
+
+
+def _set(options: Any, name: str, value: Any) -> None:
+    with open_dict(options) if OmegaConf.is_config(options) else nullcontext():
+        _entries(options)[name] = value
 
 
 def _files(options: Any) -> Iterator[Tuple[str, str]]:
@@ -206,14 +240,28 @@ def check_size(state: Mapping[str, Any]) -> None:
     total = sum(each.numel() for each in weights) if weights else 10**9
     most_layers = len(weights) or 100
     for side, text in (("encoder", "source"), ("decoder", "target")):
-        names = ("layers", "embed_dim", "ffn_embed_dim")
-        layers, width, inner = (options.get(f"{side}_{name}") or 0 for name in names)
-        if {type(layers), type(width), type(inner)} != {int}:
-            continue  # fconv has a list of its layers as text
-        longest = options.get(f"max_{text}_positions") or 0
+        layers, width, inner = (
+            max(_numbers_of(options, side, name))
+            for name in ("layers", "embed_dim", "ffn_embed_dim")
+        )
+        longest = max(_number(options.get(f"max_{name}positions")) for name in (f"{text}_", ""))
         too_large = max(layers * width * inner, width) > total or layers > most_layers
         if too_large or longest > _MOST_POSITIONS:
             raise UserError(f"its options are of a larger {side} than its weights")
+
+
+def _numbers_of(options: Mapping[str, Any], side: str, name: str) -> Iterator[int]:
+    """The values of an option of a stack, under each name by which fairseq takes it."""
+    for values, key in ((options, f"{side}_{name}"), (options, name), (options.get(side), name)):
+        yield _number(_table(values).get(key))
+
+
+def _number(value: Any) -> int:
+    """A number, as text too; the length of a list of layers; 0 for none."""
+    if value in (None, "???"):
+        return 0
+    value = literal(value) if isinstance(value, str) else value
+    return len(value) if isinstance(value, (list, tuple)) else int(value)
 
 
 def build_index(original: Callable[..., Any], dataset: Any, path: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
+import lzma
 import re
 import shutil
 import tarfile
@@ -177,7 +178,7 @@ def test_counts_belong_to_their_hypotheses(place: Path, capsys: Captured) -> Non
         assert f"{rows[0].system}, seed {rows[0].seed}" in capsys.readouterr().err
 
 
-def test_hypotheses_are_read_from_an_archive(place: Path) -> None:
+def test_hypotheses_are_read_from_an_archive(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a corpus, as committed results have them; other content is an error."""
     rows = read_results(ROWS)
     saved = [read_hypotheses(ROWS.parent, each) for each in rows]
@@ -197,6 +198,10 @@ def test_hypotheses_are_read_from_an_archive(place: Path) -> None:
     hypotheses._files_in.cache_clear()
     archive.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(UserError, match=archive.name):
+        read_hypotheses(ROWS.parent, rows[0])
+    monkeypatch.setattr(hypotheses, "_LARGEST", 10_000)
+    archive.write_bytes(lzma.compress(bytes(20_000)))
+    with pytest.raises(UserError, match=f"{archive.name}: unpacks"):
         read_hypotheses(ROWS.parent, rows[0])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,14 @@ def with_optimizer(state: dict[str, Any]) -> dict[int, dict[str, Any]]:
     return entries
 
 
+def compressed(path: Path) -> None:
+    """With a wrong checksum, for whoever unpacks it."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/data.pkl", bytes(100_000))
+        checksum = archive.infolist()[0].CRC.to_bytes(4, "little")
+    path.write_bytes(path.read_bytes().replace(checksum, bytes(4)))
+
+
 KEY = "encoder.layers.0.fc1.weight"
 DAMAGED: dict[str, tuple[Callable[[Path], object], str]] = {
     "cut": (part(0.99), ""),
@@ -76,6 +85,7 @@ DAMAGED: dict[str, tuple[Callable[[Path], object], str]] = {
     "empty": (part(0), ""),
     "text": (lambda path: path.write_text("no checkpoint\n"), ""),
     "a bit": (flipped, ""),
+    "compressed": (compressed, "compressed"),
     "another file of torch": (lambda path: torch.save({"x": 1}, path), ""),
     "a list": (lambda path: torch.save([], path), ""),
     "no configuration": (put("cfg", None), ""),

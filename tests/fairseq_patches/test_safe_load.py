@@ -8,6 +8,7 @@ import os
 import pickle
 import struct
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -268,6 +269,24 @@ def test_hostile_pickles_are_refused(tmp_path: Path) -> None:
     assert sorted(tmp_path.iterdir()) == sorted(paths)
 
 
+def test_records_have_the_names_that_torch_reads(file: Path) -> None:
+    """Since Python 3.12 zipfile takes another name from an extra field, torch does not."""
+    records = (
+        ("version", "version", b"3\n"),
+        ("data.pkl", "data.pkl", b"\x80\x02" + tensor(1000, 1000, 1) + b"."),
+    )
+    records += (("data/0", "data/1", bytes(16)), ("data/2", "data/0", bytes(4000)))
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, alias, content in records:
+            info = zipfile.ZipInfo(f"archive/{name}")
+            text = f"archive/{alias}".encode()
+            checksum = zlib.crc32(info.filename.encode())
+            info.extra = struct.pack("<HHBL", 0x7075, 5 + len(text), 1, checksum) + text
+            archive.writestr(info, content)
+    with pytest.raises(UserError, match="wrong sizes"):
+        read(file)
+
+
 def checkpoint() -> dict[str, Any]:
     """All kinds of values that fairseq stores."""
     bleu = [("default", [(1, "bleu", "SumMeter", {"sum": np.array([1, 2]), "n": np.float64(3)})])]
@@ -325,6 +344,9 @@ def changed(state: dict[str, Any], *keys: str, value: Any) -> dict[str, Any]:
     return state
 
 
+HYDRA = r"{_name:space,x:$\{oc.env\:HOME\}}"  # a table, with an interpolation
+
+
 @pytest.mark.parametrize(
     ("keys", "value", "named"),
     [
@@ -340,6 +362,15 @@ def changed(state: dict[str, Any], *keys: str, value: Any) -> dict[str, Any]:
         (("cfg", "model", "encoder_layers"), 1_000_000, "encoder"),
         (("cfg", "model", "max_target_positions"), 1 << 40, "decoder"),
         (("args",), argparse.Namespace(arch="transformer", decoder_embed_dim=99999), "decoder"),
+        # Names and forms in which fairseq takes an option, too.
+        (("args",), argparse.Namespace(arch="transformer", layers=10**6), "encoder"),
+        (("args",), argparse.Namespace(arch="transformer", decoder={"layers": 10**6}), "decoder"),
+        (("args",), argparse.Namespace(arch="fconv", encoder_layers="[(1, 3)] * 9999"), "encoder"),
+        (("cfg", "model", "encoder_layers"), "0xF4240", "encoder"),
+        (("cfg", "task", "lang_dict"), b"/etc/passwd", "passwd"),
+        # It gives hydra the names of an old checkpoint as they are.
+        (("args",), argparse.Namespace(bpe=HYDRA), "bpe {_name:space"),
+        (("args",), argparse.Namespace(seed=argparse.Namespace(scoring=HYDRA)), "scoring {_name"),
     ],
 )
 def test_a_configuration_only_sets_options(

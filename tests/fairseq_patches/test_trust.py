@@ -297,6 +297,33 @@ def test_the_files_of_gpt2_are_for_users_who_name_the_bpe(place: Path) -> None:
         assert state["cfg"]["bpe"]["gpt2_encoder_json"] == expected
 
 
+@pytest.mark.parametrize("name", ["gpt2", "bert"])
+def test_no_bpe_is_downloaded_because_a_checkpoint_names_it(place: Path, name: str) -> None:
+    """fairseq and transformers would, where it names no files."""
+    path = change(place)
+    original = torch.load(path, weights_only=True)
+    files = {"gpt2_encoder_json": "encoder.json", "gpt2_vocab_bpe": "vocab.bpe"}
+    files = files if name == "gpt2" else {"bpe_vocab_file": "vocab.txt"}
+    inside = {option: str(place / "run" / file) for option, file in files.items()}
+    for bpe in (name, {"_name": name}, Namespace(bpe=name)):
+        torch.save({**original, "cfg": {**original["cfg"], "bpe": bpe}}, path)
+        options = load(path, {})["cfg"].bpe
+        actual = vars(options) if isinstance(options, Namespace) else options
+        assert inside.items() <= dict(actual).items()
+    old = {**original["cfg"]["task"], **original["cfg"]["model"], "arch": "diet_rel_tiny"}
+    old |= {"task": "translation", "bpe": name}
+    torch.save({**original, "cfg": None, "args": Namespace(**old)}, path)
+    assert inside.items() <= vars(load(path, {})["args"]).items()
+
+
+def test_files_of_a_stack_are_options_too(place: Path) -> None:
+    """fairseq takes a table in place of the options of a stack."""
+    stack = {"embed_path": str(place / "elsewhere" / "codes"), "vocab_file": "../elsewhere/codes"}
+    path = change(place, model={"_name": "transformer", "encoder": stack})
+    encoder = load(path, {})["cfg"].model.encoder
+    assert encoder == {"embed_path": None, "vocab_file": str(place / "run" / "codes")}
+
+
 def test_attributes_of_a_table_are_no_options(place: Path) -> None:
     """A pickle may give an OrderedDict attributes, which fairseq would read as its options."""
     path = change(place)
