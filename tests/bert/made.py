@@ -166,8 +166,8 @@ def xnli_rows(language: str, count: int, seed: int = 3) -> list[list[object]]:
 def write_xnli(folder: Path, languages: Sequence[str] = ("en", "sw"), rows: int = 6) -> Path:
     """The folder, with one file for the dev and one for the test sets of all languages."""
     for kind, count in (("dev", rows), ("test", rows + 3)):
-        found = [row for language in languages for row in xnli_rows(language, count)]
-        write_table(folder / f"xnli.{kind}.tsv", [XNLI_HEADER, *found])
+        rows = [row for language in languages for row in xnli_rows(language, count)]
+        write_table(folder / f"xnli.{kind}.tsv", [XNLI_HEADER, *rows])
     return folder
 
 
@@ -204,6 +204,6 @@ def coloured(path: Path, count: int, seed: int, longest: int = 3) -> Path:
         colour = generator.choice(COLOURS)
         words.insert(generator.randrange(len(words) + 1), colour)
         context = " ".join(words)
-        asked = entry(f"{seed}.{number}", "which colour?", context, colour)
-        articles.append(article(context, asked))
+        qas = entry(f"{seed}.{number}", "which colour?", context, colour)
+        articles.append(article(context, qas))
     return write_squad(path, *articles)

@@ -53,12 +53,10 @@ def tokens(vocab: Path) -> Tokenizer:
 
 
 def test_the_content_of_a_file(tmp_path: Path) -> None:
-    asked = entry("a", " wohin? ", CONTEXT, "nach Süden", "Süden")
+    one = entry("a", " wohin? ", CONTEXT, "nach Süden", "Süden")
     never = entry("b", "wann?", CONTEXT, is_impossible=True)
     unlabelled = {"id": "c", "question": "warum?"}
-    path = write_squad(
-        tmp_path / "q.json", article(CONTEXT, asked, never), article("x", unlabelled)
-    )
+    path = write_squad(tmp_path / "q.json", article(CONTEXT, one, never), article("x", unlabelled))
     first, second, third = read_squad(path)
     assert (first.id, first.text, first.context) == ("a", " wohin? ", CONTEXT)
     # Characters are counted, not bytes and not halves of characters.
@@ -81,21 +79,14 @@ def _wrong(**changes: Any) -> dict[str, Any]:
     ("content", "named"),
     [
         ({}, "'data'"),
-        ([], "'data'"),
         ({"data": []}, ": no questions"),
-        ({"data": [{"title": "x"}]}, "article 1: .*'paragraphs'"),
         ({"data": [{"paragraphs": [{"qas": []}]}]}, "paragraph 1: 'context'"),
         ({"data": [{"paragraphs": [{"context": "a", "qas": [{}]}]}]}, "paragraph 1: 'id'"),
-        (_wrong(question=""), "question q7: 'question'"),
-        (_wrong(answers="two"), "question q7: .*'answers'"),
         (_wrong(answers=[{"text": "two"}]), "q7: 'answer_start'"),
         (_wrong(answers=[{"text": "two", "answer_start": 3}]), "q7: answer 'two' .* 3"),
-        (_wrong(answers=[{"text": "two", "answer_start": -3}]), "q7: answer 'two' .* -3"),
         (_wrong(answers=[{"text": " ", "answer_start": 3}]), "q7: 'text'"),
-        (_wrong(is_impossible="no"), "q7: 'is_impossible'"),
         (_wrong(is_impossible=True), "q7: 'is_impossible'"),
         (_wrong(question="\ud800?"), "q7: 'question'"),
-        (_wrong(id="\ud800"), "paragraph 1: 'id'"),
         ({"data": _wrong()["data"] * 2}, "question q7"),
         (b'{"data": [', "JSON"),
         (b'{"data": "\xff"}', "byte 10"),
@@ -133,17 +124,11 @@ def test_test_sets_by_their_official_names(tmp_path: Path) -> None:
             ("tydiqa", "sw", "squad", "swahili.dev.json.gz"),
         )
     ]
-    for name, added, named in (
-        ("tydiqa", "finnish.dev.json", "fi"),
-        ("tydiqa", "klingon.dev.json", "'klingon'"),
-        ("none", "", "none"),
-    ):
-        (tmp_path / name).mkdir(exist_ok=True)
-        (tmp_path / name / added).touch()
+    for added, named in (("finnish.dev.json", "fi"), ("klingon.dev.json", "'klingon'")):
+        (tmp_path / "tydiqa" / added).touch()
         with pytest.raises(UserError, match=named):
-            sets_of("tydiqa", tmp_path / name)
-        if added:
-            (tmp_path / name / added).unlink()
+            sets_of("tydiqa", tmp_path / "tydiqa")
+        (tmp_path / "tydiqa" / added).unlink()
 
 
 def test_windows_by_hand() -> None:
@@ -256,11 +241,11 @@ def test_windows_of_questions(vocab: Path, tokens: Tokenizer, tmp_path: Path) ->
     seen: dict[int, set[tuple[int, int]]] = {}
     answered = set()
     for window, row in enumerate(rows(features)):
-        asked = questions[row["question"]]
+        one = questions[row["question"]]
         ids = features.tokens[features.slice_of(window)].tolist()
         places = features.extents[features.slice_of(window)].tolist()
         context = row["context"]
-        words = [numbers.get(piece, 3) for piece in tokens.pieces(asked.text)][:9]
+        words = [numbers.get(piece, 3) for piece in tokens.pieces(one.text)][:9]
         assert ids[:context] == [0, *words, 2, 2]
         assert ids[-1] == 2
         assert len(ids) == row["tokens"] <= 40
@@ -269,18 +254,18 @@ def test_windows_of_questions(vocab: Path, tokens: Tokenizer, tmp_path: Path) ->
         seen.setdefault(row["question"], set()).update(map(tuple, places[context:-1]))
         if row["end"]:
             assert context <= row["start"] <= row["end"] < row["tokens"] - 1
-            text = asked.context[places[row["start"]][0] : places[row["end"]][1]]
-            assert text == asked.answers[0].text
+            text = one.context[places[row["start"]][0] : places[row["end"]][1]]
+            assert text == one.answers[0].text
             answered.add(row["question"])
         else:
             assert row["start"] == 0
-            begin, end = asked.answers[0].start, asked.answers[0].end
+            begin, end = one.answers[0].start, one.answers[0].end
             inside = [place for place in places[context:-1] if place[0] < end and place[1] > begin]
             # At most a part of the answer.
             assert not inside or inside[0][0] > begin or inside[-1][1] < end
     assert answered == set(range(len(questions)))
-    for number, asked in enumerate(questions):
-        every = {(begin, end) for _, begin, end in tokens.spans(asked.context)}
+    for number, one in enumerate(questions):
+        every = {(begin, end) for _, begin, end in tokens.spans(one.context)}
         assert seen[number] == every
 
 
@@ -290,8 +275,8 @@ def test_lost_several_and_impossible_answers(tokens: Tokenizer) -> None:
     assert lost == 1
     assert not features.column("end").any()
     context = "the old woman reads"
-    asked: list[Question] = [question(context, "reads", "old"), question(context, impossible=True)]
-    features, lost = make_features(asked, tokens, {}, SIZES)
+    both: list[Question] = [question(context, "reads", "old"), question(context, impossible=True)]
+    features, lost = make_features(both, tokens, {}, SIZES)
     assert lost == 0
     first, second = rows(features)
     extents = features.extents[features.slice_of(0)]
@@ -318,15 +303,8 @@ def test_a_folder_and_its_damage(
     np.save(out / "tokens.npy", np.load(out / "tokens.npy")[:-1])
     with pytest.raises(UserError, match=f"{out}: .*fit"):
         read_features(out)
-    (out / "tokens.npy").write_bytes(b"nonsense")
-    with pytest.raises(UserError, match=f"{out}: damaged"):
-        read_features(out)
     content = json.loads((out / "about.json").read_text())
-    for wrong in ("{", json.dumps({**content, "format": 99}), json.dumps({**content, "more": 1})):
-        (out / "about.json").write_text(wrong)
-        with pytest.raises(UserError, match=r"about\.json: "):
-            read_about(out)
-    (out / "about.json").unlink()
+    (out / "about.json").write_text(json.dumps({**content, "format": 99}))
     with pytest.raises(UserError, match=r"about\.json: "):
         read_about(out)
 

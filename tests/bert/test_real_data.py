@@ -1,8 +1,7 @@
-"""Every row, document and question of the real data in a folder: DIET_MT_DATA."""
+"""Every row of the real tasks, and gold answers in subwords, from a folder: DIET_MT_DATA."""
 
 from __future__ import annotations
 
-import gzip
 import os
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pytest
 from diet_mt.bert import tokenizer
 from diet_mt.bert.answer_scores import squad_scores
 from diet_mt.bert.glue import TASKS, read_file, read_languages, xnli_files
-from diet_mt.bert.mlm_text import write_sentences
 from diet_mt.bert.squad import read_squad
 from diet_mt.bert.windows import extents_of, pieces_at
 from diet_mt.corpora import pieces
@@ -21,7 +19,7 @@ pytestmark = pytest.mark.skipif(
     "DIET_MT_DATA" not in os.environ, reason="DIET_MT_DATA, the folder of the real data, is not set"
 )
 
-# Rows of each file, documents and questions, from the README of the data.
+# Rows of each file, from the README of the data.
 GLUE = {
     "CoLA": (8551, 1043, 1063),
     "SST-2": (67349, 872, 1821),
@@ -36,30 +34,6 @@ GLUE = {
 XNLI = {
     "dev": dict.fromkeys(("en", "hr", "ko", "sw", "ur", "zh"), 2490),
     "test": dict.fromkeys(("en", "hr", "ko", "sw", "ur"), 5010),
-}
-DOCUMENTS = {
-    "en/wikitext-2-raw.valid": 60,
-    "en/wikitext-2-raw.test": 62,
-    "en/state_union": 65,
-    "en/gutenberg": 296,
-    "de/eltec.train": 161,
-    "de/eltec.valid": 2,
-    "cs/eltec.train": 285,
-    "cs/eltec.valid": 1,
-}
-QUESTIONS = {
-    "squad/train-v1.1.subset": (3807, 0),
-    "squad/dev-v2.0.subset": (1407, 702),
-    "tydiqa-goldp/english.train": (3696, 0),
-    "tydiqa-goldp/english.dev": (440, 0),
-    "tydiqa-goldp/korean.dev": (276, 0),
-    "tydiqa-goldp/arabic.dev": (921, 0),
-    "tydiqa-goldp/bengali.dev": (113, 0),
-    "tydiqa-goldp/finnish.dev": (782, 0),
-    "tydiqa-goldp/indonesian.dev": (565, 0),
-    "tydiqa-goldp/russian.dev": (812, 0),
-    "tydiqa-goldp/swahili.dev": (499, 0),
-    "tydiqa-goldp/telugu.dev": (669, 0),
 }
 # Per cent of the gold answers that come back from subwords the same after SQuAD's normalization, at
 # least: the rest begin or end within a word in Arabic ("and" is written with the next word) or
@@ -81,23 +55,6 @@ def test_rows_of_xnli(kind: str) -> None:
     for examples in languages.values():
         labels = [example.label for example in examples]
         assert {labels.count(label) for label in labels} == {len(examples) // 3}
-
-
-@pytest.mark.parametrize("name", DOCUMENTS)
-def test_documents(tmp_path: Path, name: str) -> None:
-    file = DATA / "mono" / f"{name}.txt.gz"
-    write_sentences([file], tmp_path / "out", name[:2])
-    lines = (tmp_path / "out").read_text(encoding="utf-8").split("\n")[:-1]
-    assert lines.count("") + 1 == DOCUMENTS[name]
-    given = gzip.decompress(file.read_bytes()).decode("utf-8")
-    assert "".join("".join(lines).split()) == "".join(given.split()), "all of it, in its order"
-
-
-@pytest.mark.parametrize("name", QUESTIONS)
-def test_questions(name: str) -> None:
-    questions = read_squad(DATA / "qa" / f"{name}.json.gz")
-    impossible = sum(question.impossible for question in questions)
-    assert (len(questions), impossible) == QUESTIONS[name]
 
 
 @pytest.fixture(scope="module")

@@ -76,16 +76,12 @@ def change(glue: Path, tmp_path: Path, task: str, number: int, old: str, new: st
     ("task", "number", "old", "new", "complaint"),
     [
         ("RTE", 3, "\t", " ", "3 and not 4"),
-        ("CoLA", 4, "\t", "\t\t", "5 and not 4"),
         ("CoLA", 4, "the", "gr\udcfcn", "byte 0xfc"),
         ("RTE", 3, "not_entailment", "maybe", "'maybe'"),
         ("MNLI", 2, "contradiction", "-", "'-'"),
         ("STS-B", 2, "4.75", "nan", "'nan'"),
-        ("STS-B", 2, "4.75", "5.5", "'5.5'"),
         ("STS-B", 3, "0.5", "-0.5", "'-0.5'"),
-        ("STS-B", 3, "0.5", "high", "'high'"),
         ("RTE", 1, "sentence2", "sentence 2", "'sentence2'"),
-        ("SST-2", 1, "sentence\tlabel", "it is good\t1", "'sentence'"),
         ("SST-2", 2, f"{QUOTED} is bad", " ", "'sentence'"),
         ("WNLI", 2, "1", "1\r", "CR LF"),
     ],
@@ -101,15 +97,13 @@ def test_a_bad_row_is_named_and_leaves_nothing(
     assert list((tmp_path / "raw").iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "text", ["", "index\tsentence1\tsentence2\tlabel\n", None], ids=["empty", "header", "none"]
-)
-def test_a_file_without_rows_is_named(tmp_path: Path, text: str | None) -> None:
+def test_a_file_without_rows_is_named(tmp_path: Path) -> None:
     (tmp_path / "RTE").mkdir()
-    if text is not None:
-        (tmp_path / "RTE" / "train.tsv").write_text(text, encoding="utf-8")
-    with pytest.raises(UserError, match=r"RTE.*train\.tsv"):
-        read(tmp_path, "RTE", "train")
+    for text in (None, "", "index\tsentence1\tsentence2\tlabel\n"):
+        if text is not None:
+            (tmp_path / "RTE" / "train.tsv").write_text(text, encoding="utf-8")
+        with pytest.raises(UserError, match=r"RTE.*train\.tsv"):
+            read(tmp_path, "RTE", "train")
     with pytest.raises(UserError, match="COLA"):
         tasks.task_named("COLA")
 
