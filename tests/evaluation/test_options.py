@@ -28,11 +28,6 @@ from diet_mt.evaluation.options import (
             "--save-dir checkpoints/diet.1 --seed 1",
         ),
         (
-            "fairseq-train /data/m/bin --save-dir /a/x.1 --tensorboard-logdir /a/x.1/tensorboard",
-            "fairseq-train data/m/bin --save-dir checkpoints/x.1 "
-            "--tensorboard-logdir checkpoints/x.1/tensorboard",
-        ),
-        (
             "fairseq-generate data/m/bin --path=/a/b/c/best.pt --cpu",
             "fairseq-generate data/m/bin --path=checkpoints/c/best.pt --cpu",
         ),
@@ -74,8 +69,8 @@ def test_a_command_is_its_data() -> None:
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        *(("1e-6", 1e-6), ("0.0", 0.0), ("12", 12), ("-3", -3), ("007", "007"), ("nan", "nan")),
-        *(("1_0", "1_0"), ("1e999", "1e999"), ("9" * 400, "9" * 400), ("", "")),
+        *(("1e-6", 1e-6), ("12", 12), ("-3", -3), ("007", "007"), ("nan", "nan")),
+        *(("1_0", "1_0"), ("1e999", "1e999"), ("", "")),
     ],
 )
 def test_numbers_are_numbers(text: str, value: object) -> None:
@@ -86,7 +81,6 @@ def test_numbers_are_numbers(text: str, value: object) -> None:
     ("one", "other", "named"),
     [
         ("--clip-norm 0.0 --lr 2e-5", "--clip-norm 0 --lr 0.00002 --seed 2", ""),
-        ("--batch-size 32", "--batch-size 16 --update-freq 2 --save-dir x", ""),
         ("--max-tokens 4096", "--max-tokens 1024 --update-freq 2 --distributed-world-size 2", ""),
         ("--max-tokens 4096", "--batch-size 4096", "tokens of an update"),
         ("--max-tokens 512 --batch-size 8", "--max-tokens 512 --batch-size 4", "--batch-size"),

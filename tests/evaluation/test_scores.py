@@ -166,18 +166,6 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     return out, references, twins
 
 
-def test_twins_of_the_demo(demo: Corpus) -> None:
-    """A sentence is the twin of its twin: pairs that follow each other in the test set."""
-    out, references, twins = demo
-    assert len(references) == len(twins) == 300
-    assert 60 < sum(map(bool, twins)) < 240
-    pairs = [n for n in range(299) if references[n + 1] == twins[n]]
-    assert len(pairs) > 20
-    assert all(twins[n + 1] == references[n] for n in pairs)
-    assert all(twin != own for twin, own in zip(twins, references, strict=True))
-    assert not list(out.glob("train.twins*")) + list(out.glob("valid.twins*"))
-
-
 def test_perfect_swapped_and_ignorant_translations(demo: Corpus) -> None:
     out, references, twins = demo
     swapped = [twin or own for twin, own in zip(twins, references, strict=True)]
