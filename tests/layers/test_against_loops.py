@@ -127,7 +127,7 @@ def assert_every_attention_module_equals_the_loops(
         if call.weights is not None:
             torch.testing.assert_close(call.weights, weights, rtol=0, atol=ROUNDING)
             with_weights.append(place)
-    assert with_weights == [("cross", 2)], "no other attention was asked for its weights"
+    assert with_weights == [("cross", 2)], "no other attention returns its weights"
 
 
 @pytest.mark.parametrize(
@@ -191,13 +191,13 @@ def test_the_input_of_each_stack_equals_the_formula(
         ("encoder", model.encoder, rows),
         ("decoder", model.decoder, outputs),
     ):
-        found = real(calls[kind, 0].query.transpose(0, 1), sentences)
+        actual = real(calls[kind, 0].query.transpose(0, 1), sentences)
         tables = raw_tables(stack.embed_positions)
-        width = found[0].size(1)
+        width = actual[0].size(1)
         words = torch.zeros(44, width, dtype=torch.float64)
         given = stack.embed_tokens.weight
         words[:, : given.size(1)] = given
-        for sentence, vectors in zip(sentences, found, strict=True):
+        for sentence, vectors in zip(sentences, actual, strict=True):
             for position, token in enumerate(sentence):
                 term = [CASES[encoding].input_row(tables, position, c, width) for c in range(width)]
                 by_hand = words[token] * width**0.5 + torch.tensor(term, dtype=torch.float64)

@@ -10,7 +10,7 @@ import torch
 from fairseq.modules import MultiheadAttention
 from torch import Tensor
 
-from diet_mt.layers.multihead import AttentionCall, DecoderCall, PositionalAttention, for_layers
+from diet_mt.layers.multihead import AttentionCall, DecoderCall, PositionalAttention
 from diet_mt.models.diet_transformer import DietTransformerModel
 from diet_mt.positions import PositionTerms
 
@@ -70,36 +70,6 @@ def test_weights_and_their_initial_values_are_fairseqs(kind: dict[str, Any]) -> 
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
 
 
-@pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize(("kind", "causal"), [(SELF, False), (SELF, True), (CROSS, False)])
-def test_without_positions_it_is_fairseqs_attention(
-    kind: dict[str, Any], masked: bool, causal: bool
-) -> None:
-    ours = module(**kind)
-    theirs = MultiheadAttention(E, H, **kind).double()
-    theirs.load_state_dict(ours.state_dict())
-    query, source, keys = inputs(kind)
-    padding = None
-    if masked:
-        padding = torch.zeros(B, keys, dtype=torch.bool)
-        padding[1, -2:] = True
-    out, weights = ours(query, source, AttentionCall(key_padding=padding, causal=causal))
-    assert weights is None
-    weights = by_head(ours, query, source, key_padding=padding, causal=causal)
-    given = query if source is None else source
-    future = torch.ones(T, T, dtype=torch.bool).triu(1) if causal else None
-    expected, expected_weights = theirs(
-        *(query, given, given),
-        key_padding_mask=padding,
-        attn_mask=future,
-        static_kv=kind is CROSS,
-    )
-    # fairseq takes the softmax of float64 logits in float32: shares are off by up to 6e-8.
-    torch.testing.assert_close(out, expected, rtol=0, atol=2e-6)
-    expected_weights = expected_weights.double()  # (B, T, S), the mean over the heads
-    torch.testing.assert_close(weights.mean(1), expected_weights, rtol=0, atol=2e-7)
-
-
 class Loud(PositionTerms):
     """Keys at padding are 0."""
 
@@ -147,18 +117,6 @@ def test_fairseqs_signature_is_refused() -> None:
         encoder(x, encoder_padding_mask=padding)
     with pytest.raises(FrozenInstanceError):
         AttentionCall().causal = True  # type: ignore[misc]
-
-
-def test_a_layer_alone_computes_what_the_encoder_computes() -> None:
-    model, x = build("diet-rel"), vectors(S, 12)
-    positions = for_layers(model.encoder.self_attn_positions, 2, range(S), range(S))
-    layer = model.encoder.layers[1]
-    out = layer(x, AttentionCall(positions[1]))
-    assert not torch.allclose(out, layer(x, AttentionCall())), "without positions"
-    attended, _ = layer.self_attn(x, None, AttentionCall(PositionTerms(positions[1].bias)))
-    hidden = layer.self_attn_layer_norm(x + attended)
-    more = layer.fc2(torch.relu(layer.fc1(hidden)))
-    close(out, layer.final_layer_norm(hidden + more))
 
 
 FLAGS = ("checkpoint_activations", "offload_activations")

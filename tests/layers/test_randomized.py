@@ -70,7 +70,7 @@ def test_positions_between_are_as_if_closed(encoding: str, sharing: str | None, 
     if kind == "cross":
         source = torch.randn(5, batch, SIZES["encoder_embed_dim"], dtype=torch.float64)
     module, causal = attention_modules(model)[kind, layer], kind == "decoder"
-    found, _ = module(
+    actual, _ = module(
         query, source, AttentionCall(positions.for_layers(own, others)[layer], causal=causal)
     )
     closed = torch.ones(batch, RANGE, dtype=torch.bool)
@@ -82,7 +82,7 @@ def test_positions_between_are_as_if_closed(encoding: str, sharing: str | None, 
         None if source is None else scattered(source, others),
         AttentionCall(whole, closed, causal=causal),
     )
-    close(found, expected[own])
+    close(actual, expected[own])
 
 
 @pytest.mark.usefixtures("either_memory")
@@ -132,8 +132,8 @@ def test_training_draws_and_the_seed_repeats_it(encoding: str, options: dict[str
 
     def logits(seed: int) -> Tensor:
         torch.manual_seed(seed)
-        found: Tensor = model(source, None, previous)[0]
-        return found
+        actual: Tensor = model(source, None, previous)[0]
+        return actual
 
     first = logits(5)
     assert torch.equal(logits(5), first)
@@ -155,18 +155,18 @@ def test_checkpointing_computes_again_from_the_same_positions(encoding: str) -> 
             model(collate(sources()), None, collate(targets()))[0].sin().sum().backward()
         assert set(times.values()) == {1 + len(options)}
         outcomes.append([parameter.grad for parameter in model.parameters()])
-    for found, expected in zip(*outcomes, strict=True):
-        close(found, expected)
+    for actual, expected in zip(*outcomes, strict=True):
+        close(actual, expected)
 
 
 def test_input_and_attention_stand_at_the_same_positions() -> None:
     """Those that the encoder hands on; the target's are drawn apart."""
     model = randomized("diet-rel", position_input="sinusoidal")
     source, width = collate(sources((7, 7))), SIZES["encoder_embed_dim"]
-    asked = []
+    calls = []
     positions = attention_positions(model, "encoder")
     assert positions is not None
-    positions.terms = lambda *given, terms=positions.terms: asked.append(given) or terms(*given)
+    positions.terms = lambda *given, terms=positions.terms: calls.append(given) or terms(*given)
     out = model.encoder(source, None)
     (drawn,) = out["source_positions"]
     words = model.encoder.embed_tokens(source) * width**0.5
@@ -175,34 +175,13 @@ def test_input_and_attention_stand_at_the_same_positions() -> None:
     expected = torch.cat([angle.sin(), angle.cos()], dim=1).double()
     # Sinusoids are kept in float32.
     torch.testing.assert_close(added, expected.expand(2, -1, -1), rtol=0, atol=1e-5)
-    assert [bool(torch.equal(each, drawn)) for each in asked[0]] == [True, True]
+    assert [bool(torch.equal(each, drawn)) for each in calls[0]] == [True, True]
     cross = attention_positions(model, "cross")
     assert cross is not None
-    cross.terms = lambda *given, terms=cross.terms: asked.append(given) or terms(*given)
+    cross.terms = lambda *given, terms=cross.terms: calls.append(given) or terms(*given)
     model.decoder(collate(targets((7, 7))), out)
-    assert torch.equal(asked[1][1], drawn)
-    assert not torch.equal(asked[1][0], drawn)
-
-
-@pytest.mark.parametrize(
-    ("encoding", "options", "named"),
-    [
-        ("none", {}, "none has no positions"),
-        ("shape", {}, "shape draws its positions itself"),
-        ("diet-rel", {"position_input": "cape"}, "cape draws its positions itself"),
-        ("diet-rel", {"position_randomized": 10}, "randomized 10: must be at least.* 11 "),
-    ],
-)
-def test_refused(encoding: str, options: dict[str, Any], named: str) -> None:
-    with pytest.raises(UserError, match=named):
-        build(encoding, **{"position_randomized": RANGE, **options})
-
-
-def test_the_signature_says_so() -> None:
-    model = randomized("diet-rel")
-    assert model.signature == f"diet-rel sharing=none randomized={RANGE} scale=head"
-    with pytest.raises(UserError, match="randomized=23"):
-        build("diet-rel").load_state_dict(model.state_dict())
+    assert torch.equal(calls[1][1], drawn)
+    assert not torch.equal(calls[1][0], drawn)
 
 
 def test_an_encoder_alone() -> None:

@@ -193,33 +193,6 @@ class TestCaches:
         else:
             assert shapes == [[(2, 2, 4, 8)] * 6, [(2, 2, ROOM, 8)] * 6]
 
-    @torch.no_grad()
-    @pytest.mark.parametrize(
-        ("order", "sentences"),
-        [
-            ([0, 1, 2, 3], [0, 1]),
-            ([1, 0, 2, 2], [0, 1]),
-            ([2, 3, 1, 1], [1, 0]),
-            ([3, 0, 1, 2], [1, 0, 0, 1]),
-            ([3, 2], [1]),
-            ([0] * 6, [0] * 3),
-        ],
-        ids=str,
-    )
-    def test_sources_move_with_their_hypotheses(
-        self, order: list[int], sentences: list[int]
-    ) -> None:
-        model, state, run = self.started()
-        cache = run.cache
-        before, places = cache.sources, [each.data_ptr() for each in cache.target]
-        model.decoder.reorder_incremental_state_scripting(state, torch.tensor(order))
-        assert (run.rows, cache.sentences) == (len(order), len(sentences))
-        for new, old in zip(cache.sources, before, strict=True):
-            assert torch.equal(new, old[sentences])
-        if sentences == [0, 1]:  # nothing is copied
-            assert cache.sources is before
-            assert [each.data_ptr() for each in cache.target] == places
-
     def test_unread_tokens_are_refused(self) -> None:
         model, state, _ = self.started()
         encoder_out = model.encoder(collate(sources((4, 3)), "left"), None)

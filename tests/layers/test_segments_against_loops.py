@@ -74,7 +74,7 @@ def expected(
 def test_every_attention_module_equals_the_loops(
     encoding: str, sharing: str | None, segments: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Appended: factors as columns of queries and keys, beside those of the segments."""
+    """Appended: factors as columns of queries and keys, next to those of the segments."""
     model = build(encoding, sharing, segments)
     for kernel, side in (("own", "left"), ("fused", "right"), ("appended", "right")):
         monkeypatch.setattr(attention, "_fused_pays", lambda *_, fused=kernel != "own": fused)
@@ -85,9 +85,9 @@ def test_every_attention_module_equals_the_loops(
         assert len(calls) == SIZES["encoder_layers"]
         for layer, call in enumerate(calls):
             by_hand = expected(model, encoding, sharing, layer, call).transpose(0, 1)
-            found = call.output.transpose(0, 1)
-            assert found.shape == by_hand.shape
-            for one, other in zip(real(found, rows()), real(by_hand, rows()), strict=True):
+            actual = call.output.transpose(0, 1)
+            assert actual.shape == by_hand.shape
+            for one, other in zip(real(actual, rows()), real(by_hand, rows()), strict=True):
                 close(one, other)
 
 
@@ -101,13 +101,13 @@ def test_the_input_equals_the_formula(
     stack = model.encoder.sentence_encoder
     with attention_calls(model) as calls:
         model(**batch(side))
-    found = real(calls[0].query.transpose(0, 1), rows())
+    actual = real(calls[0].query.transpose(0, 1), rows())
     tables, of_segments = raw_tables(stack.embed_positions), raw_tables(stack.segment_input)
     words = torch.zeros(len(stack.embed_tokens.weight), WIDTH, dtype=torch.float64)
     words[:, : stack.embed_tokens.weight.size(1)] = stack.embed_tokens.weight
     # Where sinusoids are added, which cannot be small, words are as large as in translation.
     size = WIDTH**0.5 if encoding in ("sinusoidal", "shape", "cape") else 1.0
-    for sentence, own, vectors in zip(rows(), segments_of_rows(), found, strict=True):
+    for sentence, own, vectors in zip(rows(), segments_of_rows(), actual, strict=True):
         for position, token in enumerate(sentence):
             by_hand = words[token] * size
             for c in range(WIDTH):
