@@ -150,7 +150,7 @@ def test_positions_that_are_the_same_do_not_start_anew() -> None:
 
 
 def test_positions_take_no_part_of_the_width() -> None:
-    """Word embeddings beside ``concat`` are narrower."""
+    """Word embeddings with ``concat`` are narrower."""
     other, given = stock()
     with pytest.raises(RuntimeError, match="embed_tokens"):
         load(build("concat", reset_positions=True), other, given)

@@ -183,14 +183,9 @@ def test_everything_else_is_fairseqs_roberta(
     for name in position_parameters(model) | toy_sentences.segment_parameters(model):
         del ours[name]
     if encoding == "concat":  # words are narrower by an eighth, and so is what predicts them
+        assert ours.keys() == theirs.keys()
         narrow = {name for name in ours if ours[name] != theirs[name]}
         assert all(name.endswith("embed_tokens.weight") or ".lm_head." in name for name in narrow)
-        for name in narrow:
-            assert ours[name] == torch.Size(
-                [{12: 11}.get(n, n) for n in theirs[name]]
-                if not name.endswith("dense.weight")
-                else [11, 12]
-            )
     else:
         assert ours == theirs
 

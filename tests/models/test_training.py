@@ -50,14 +50,14 @@ def pruned_by_hand(
     model: DietTransformerModel, encoder: list[int], decoder: list[int]
 ) -> DietTransformerModel:
     """Keeps some layers and their tables, in place."""
-    for kind, kept in (("encoder", encoder), ("decoder", decoder), ("cross", decoder)):
+    for kind, layers in (("encoder", encoder), ("decoder", decoder), ("cross", decoder)):
         positions = attention_positions(model, kind)
         for part in () if positions is None else positions.modules():
             if isinstance(part, AttentionPositions) and len(part.layers):
                 # Where no layer is left one table stays, read by nobody.
-                part.layers = nn.ModuleList(part.layers[number] for number in kept or [0])
-    for stack, kept in ((model.encoder, encoder), (model.decoder, decoder)):
-        stack.layers = nn.ModuleList(stack.layers[number] for number in kept)
+                part.layers = nn.ModuleList(part.layers[number] for number in layers or [0])
+    for stack, layers in ((model.encoder, encoder), (model.decoder, decoder)):
+        stack.layers = nn.ModuleList(stack.layers[number] for number in layers)
     model.decoder.num_layers = len(decoder)
     return model
 
@@ -130,14 +130,13 @@ def test_without_cross_attention(encoding: str, sharing: str | None) -> None:
     model = build(encoding, sharing, no_cross_attention=True).eval()
     assert model.decoder.encoder_attn_positions is None
     assert not [name for name in model.state_dict() if "encoder_attn" in name]
-    previous = collate([targets()[1]])
-    full, extra = model(collate([sources()[0]]), None, previous)
+    source, previous = collate([sources()[0]]), collate([targets()[1]])
+    full, extra = model(source, None, previous)
     assert extra["attn"] == [None]
-    encoder_out = model.encoder(collate([sources()[0]]), None)
-    state: dict[str, Any] = {}
+    encoder_out, state = model.encoder(source, None), dict[str, Any]()
     for t in range(previous.size(1)):
         step, _ = model.decoder(previous[:, : t + 1], encoder_out, incremental_state=state)
-        torch.testing.assert_close(step[:, 0], full[:, t], rtol=0, atol=ROUNDING)
+        close(step[:, 0], full[:, t])
         model.decoder.reorder_incremental_state_scripting(state, torch.tensor([0]))
 
 
@@ -263,18 +262,19 @@ def _one_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.mark.usefixtures("_one_process")
 @each_kind
 def test_gradients_equal_those_of_one_plain_process(encoding: str, sharing: str | None) -> None:
-    assert_one_process_changes_nothing(encoding, sharing)
-
-
-def test_gradients_of_checkpointed_layers_which_run_twice() -> None:
-    assert_one_process_changes_nothing("tupe-rel", "head-wise", checkpoint_activations=True)
-
-
-def assert_one_process_changes_nothing(encoding: str, sharing: str | None, **options: bool) -> None:
+    """Also of checkpointed layers, which run twice."""
     expected = gradients(build(encoding, sharing), *batch())
-    wrapped = DistributedDataParallel(build(encoding, sharing, **options))
+    for options in ({}, {"checkpoint_activations": True}):
+        wrapped = build(encoding, sharing, **options)
+        assert_one_process_changes_nothing(wrapped, expected, *batch())
+
+
+def assert_one_process_changes_nothing(
+    model: nn.Module, expected: dict[str, Tensor], *given: Any, **named: Any
+) -> None:
+    wrapped = DistributedDataParallel(model)
     for _ in range(2):  # an unused parameter is noticed in the step after
-        assert_same_gradients(gradients(wrapped, *batch()), expected)
+        assert_same_gradients(gradients(wrapped, *given, **named), expected)
         torch.optim.SGD(wrapped.parameters(), lr=0.0).step()
 
 
@@ -287,9 +287,5 @@ def test_gradients_of_an_encoder_equal_those_of_one_plain_process(
     case, given = (encoding, sharing, segments), toy_sentences.batch("left")
     given["masked_tokens"] = given["src_tokens"].gt(20)
     expected = gradients(toy_sentences.build(*case), **given)
-    wrapped = DistributedDataParallel(
-        toy_sentences.build(*case, checkpoint_activations=segments == "input")
-    )
-    for _ in range(2):  # an unused parameter is noticed in the step after
-        assert_same_gradients(gradients(wrapped, **given), expected)
-        torch.optim.SGD(wrapped.parameters(), lr=0.0).step()
+    wrapped = toy_sentences.build(*case, checkpoint_activations=segments == "input")
+    assert_one_process_changes_nothing(wrapped, expected, **given)
