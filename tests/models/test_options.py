@@ -9,6 +9,7 @@ from argparse import Namespace
 from typing import Any
 
 import pytest
+import torch
 from fairseq import options as fairseq_options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_NAME_REGISTRY, build_model
