@@ -188,7 +188,7 @@ def test_every_split_is_split_once(tmp_path: Path, capsys: pytest.CaptureFixture
         write_split(tmp_path / "raw", split, examples)
     given = (tmp_path / "raw", tmp_path / "out", vocabulary, 20, 1)
     split_folder(*given)
-    assert "train: 1 examples were longer than 20" in capsys.readouterr().err
+    assert "train: 1 examples of more than 20 " in capsys.readouterr().err
     for split in ("train", "test"):
         first, second = (
             (tmp_path / "out" / f"{split}.input{n}").read_text(encoding="utf-8").split("\n")
