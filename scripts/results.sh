@@ -73,7 +73,7 @@ diet-mt leaderboard --readme results/translation.md
 for part in search short joined early early/searches; do
   diet-mt leaderboard results/"$part"/*.jsonl --readme results/"$part"/README.md
 done
-for page in README.md results/README.md; do
+for page in README.md results/README.md results/int8/README.md; do
   command=$(sed -n 's/^<!-- results:begin \(diet-mt .*\) -->$/\1/p' "$page")  # of its table
   [ -n "$command" ] || { echo "$page: its table names no command" >&2; exit 1; }
   bash -euo pipefail -c "$command"
