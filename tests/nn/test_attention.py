@@ -158,6 +158,17 @@ def test_gradients_of_queries_keys_values_and_terms(
     assert torch.autograd.gradcheck(run_all, inputs_, fast_mode=True)
 
 
+def test_factors_are_columns_up_to_a_multiple_of_eight() -> None:
+    """q' k' = scale q k + F_Q F_K; fused kernels require such head sizes."""
+    q, k, _ = inputs()
+    of_query, of_key = random(1, H, T, R), random(1, 1, S, R)
+    wide_q, wide_k, scale = attention._appended(q, k, SCALE, [(of_query, of_key)])
+    assert wide_q.shape == (B, H, T, 16)
+    assert wide_k.shape == (B, H, S, 16)
+    expected = SCALE * q @ k.transpose(-1, -2) + of_query @ of_key.transpose(-1, -2)
+    close(scale * wide_q @ wide_k.transpose(-1, -2), expected)
+
+
 def test_queries_and_keys_may_be_wider_than_values(way: str) -> None:
     q, k, v = inputs()
     v = v[..., :3]
