@@ -25,10 +25,12 @@ from torch import Tensor, nn
 from diet_mt.layers.multihead import AttentionCall, PositionalAttention
 from diet_mt.models.diet_transformer import DietTransformerModel
 from diet_mt.positions import NAMES, SHARING, AttentionPositions, InputPositions, build_position
+from diet_mt.positions import OPTIONS as POSITION_OPTIONS
 from diet_mt.positions.terms import NO_TERMS
 from diet_mt.system.errors import UserError
 
-from .positions.cases import CASES as ROWS
+from .positions.cases import ALL as ROWS
+from .positions.cases import FORMS
 
 BOS, PAD, EOS, UNK, FIRST_WORD = 0, 1, 2, 3, 4
 WORDS = 40
@@ -64,12 +66,24 @@ TARGET_LENGTHS = (4, 6, 2, 5, 3)
 KINDS = ("encoder", "decoder", "cross")
 
 
+def encoding_of(name: str) -> str:
+    """The encoding of which ``name`` is a form, or itself."""
+    return ROWS[name].of or name
+
+
+def options_by_field(name: str) -> dict[str, Any]:
+    """The options of the toy models by field, as ``build_position`` takes them."""
+    given = OPTIONS[name]
+    options = POSITION_OPTIONS.items()
+    return {field: given[own.attribute] for field, own in options if own.attribute in given}
+
+
 def sharing_modes(encoding: str) -> list[str | None]:
     """Every way of sharing that ``encoding`` takes; [None] where it has nothing to share."""
     modes: list[str | None] = []
     for mode in SHARING:
         try:
-            build_position(encoding, sharing=mode)
+            build_position(encoding_of(encoding), sharing=mode, **options_by_field(encoding))
         except UserError:
             continue
         modes.append(mode)
@@ -81,9 +95,10 @@ def without_weights(encoding: str) -> dict[str, Any]:
     return {"position_values": False} if encoding == "shaw" else {}
 
 
-# (encoding, sharing) for all that is registered.
+ENCODINGS = [*sorted(NAMES), *FORMS]
+# (encoding, sharing) for all that is registered, and their forms.
 CASES: list[tuple[str, str | None]] = [
-    (encoding, mode) for encoding in sorted(NAMES) for mode in sharing_modes(encoding)
+    (encoding, mode) for encoding in ENCODINGS for mode in sharing_modes(encoding)
 ]
 
 
@@ -95,7 +110,7 @@ def name_of(encoding: str, sharing: str | None) -> str:
 # Every encoding once, with each way of sharing in turn.
 ONE_EACH: list[tuple[str, str | None]] = [
     (encoding, modes[number % len(modes)])
-    for number, encoding in enumerate(sorted(NAMES))
+    for number, encoding in enumerate(ENCODINGS)
     for modes in [sharing_modes(encoding)]
 ]
 
@@ -130,7 +145,7 @@ class ToyTask:
 
 def options(encoding: str, sharing: str | None = None, **changes: Any) -> Namespace:
     """Options as they come from the command line."""
-    own = {"position_encoding": encoding, "position_sharing": sharing}
+    own = {"position_encoding": encoding_of(encoding), "position_sharing": sharing}
     return Namespace(**{**SIZES, **OPTIONS.get(encoding, {}), **own, **changes})
 
 

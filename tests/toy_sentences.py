@@ -29,6 +29,7 @@ from .toy import (
     Call,
     ToyTask,
     collate,
+    encoding_of,
     name_of,
     parameters_of,
     position_parameters,
@@ -48,7 +49,8 @@ SENTENCE_SIZES: dict[str, Any] = {
 
 def options(encoding: str, sharing: str | None, segments: str, **changes: Any) -> Namespace:
     """Options as they come from the command line."""
-    own = {"position_encoding": encoding, "position_sharing": sharing, "segment_encoding": segments}
+    place = {"position_encoding": encoding_of(encoding), "position_sharing": sharing}
+    own = {**place, "segment_encoding": segments}
     return Namespace(**{**SENTENCE_SIZES, **OPTIONS.get(encoding, {}), **own, **changes})
 
 

@@ -117,7 +117,8 @@ class DietDecoder(TransformerDecoderBase):
             *(cfg.decoder.layers, heads, width // heads, targets, targets, DECODER),
             extrapolation=cfg.beyond_table,
         )
-        self.self_attn_positions = cfg.encoding.attention_positions(self.attention_shape)
+        modules = [layer.self_attn for layer in self.layers.children()]
+        self.self_attn_positions = cfg.encoding.attention_positions(self.attention_shape, modules)
         self.encoder_attn_positions = None
         if not no_encoder_attn:
             self.encoder_attn_positions = cfg.encoding.attention_positions(

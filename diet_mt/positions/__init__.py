@@ -57,6 +57,7 @@ REGISTRY = (
     "decay.Kerple",
     "decay.Sandwich",
     "fire.Fire",
+    "transformer_xl.TransformerXl",
     "deberta.Deberta",
     "diet.DietAbs",
     "diet.DietRel",

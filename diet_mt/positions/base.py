@@ -189,6 +189,8 @@ class AttentionPositions(LayerTables, ABC):
     limited: ClassVar[bool] = True
     # Factor of q k^T: D^-0.5, times the factor of the encoding (TUPE, DeBERTa).
     scale: float
+    # The attention modules of the L layers in a model, whose projections positions may use.
+    attention: Sequence[Any] = ()
 
     @property
     def refuses(self) -> bool:
@@ -351,13 +353,19 @@ class PositionEncoding:
         """What is added to the embeddings (n, E) of a stack, or None."""
         return None
 
-    def attention_positions(self, shape: AttentionShape) -> AttentionPositions | None:
-        """The module for one kind of attention, or None where it does not act."""
+    def attention_positions(
+        self, shape: AttentionShape, attention: Sequence[Any] = ()
+    ) -> AttentionPositions | None:
+        """The module for one kind of attention, or None where it does not act; ``attention``: see
+        :class:`AttentionPositions`.
+        """
         skipped = self.skipped(shape.layers)
         if shape.kind not in self.acts_in or len(skipped) == shape.layers:
             return None
         positions = self.in_attention(replace(shape, skipped=skipped))
         positions.scale = shape.head_dim**-0.5 * self.content_scale
+        own = [module for n, module in enumerate(attention) if n not in skipped]
+        positions.attention = tuple(own)  # not among its own submodules
         return positions
 
     def in_attention(self, shape: AttentionShape) -> AttentionPositions:

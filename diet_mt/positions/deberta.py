@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,7 +20,7 @@ from .base import (
     normal,
     projections,
 )
-from .options import clip_option
+from .options import buckets_option, clip_option, flag_option
 from .relative import ClippedPositions, ClippedTerms, gather_indexed, gather_relative
 from .terms import PositionTerms
 
@@ -64,25 +67,36 @@ class DebertaTerms(ClippedTerms):
 
 
 class DebertaPositions(ClippedPositions):
-    """P (2k, E), one for all layers and heads, and its projections; row i - j + k for i - j."""
+    """P (2k, E), one for all layers and heads, and its projections; ``rows`` (2c+1,): those of P
+    for j - i from -c to c.
+    """
 
-    def __init__(self, shape: AttentionShape, sharing: str | None, clip: int) -> None:
-        super().__init__(shape, sharing, lambda heads: projections(heads, shape))
-        self.clip = clip
-        self.relative = nn.Parameter(normal((2 * clip, shape.embed_dim)))
+    rows: Tensor
+
+    def __init__(self, shape: AttentionShape, sharing: str | None, encoding: Deberta) -> None:
+        table = None if encoding.shared_projections else partial(projections, shape=shape)
+        super().__init__(shape, sharing, table)
+        self.clip, size = encoding.clip, encoding.buckets or encoding.clip
+        buckets = map(encoding.bucket, range(self.clip, -self.clip - 1, -1))  # by i - j
+        rows = torch.tensor([min(max(bucket + size, 0), 2 * size - 1) for bucket in buckets])
+        self.register_buffer("rows", rows, persistent=False)
+        self.relative = nn.Parameter(normal((2 * size, shape.embed_dim)))
 
     def terms_up_to(self, furthest: int, **queries: Any) -> list[PositionTerms]:
-        vectors = self.by_distance(furthest)  # (2c+1, E)
+        rows = self.rows[self.clip - furthest : self.clip + furthest + 1]
+        vectors = self.relative[rows].to(at_least_float32(self.relative.dtype))  # (2c+1, E)
         with no_autocast(vectors.device):
-            of_keys, of_queries = (vectors @ self.stacked(name) for name in ("key", "query"))
+            of_keys, of_queries = (self._projected(vectors, name) for name in ("key", "query"))
         pairs = zip(of_keys.unbind(0), of_queries.unbind(0), strict=True)
         return [DebertaTerms(of_keys=key, of_queries=query, **queries) for key, query in pairs]
 
-    def by_distance(self, furthest: int) -> Tensor:
-        """Rows of P for j - i from ``-furthest`` to ``furthest``, in float32 or better."""
-        distance = torch.arange(furthest, -furthest - 1, -1, device=self.relative.device)  # i - j
-        row = (distance + self.clip).clamp(max=2 * self.clip - 1)
-        return self.relative[row].to(at_least_float32(self.relative.dtype))
+    def _projected(self, vectors: Tensor, name: str) -> Tensor:
+        """(L|1, H|1, 2c+1, D)."""
+        if self.tables():
+            return vectors @ self.stacked(name)
+        layers = [getattr(module, f"{name[0]}_proj") for module in self.attention]
+        rows = torch.stack([layer(vectors.to(self.like.dtype)) for layer in layers])
+        return rows.unflatten(-1, (self.shape.heads, -1)).transpose(1, 2)
 
 
 @dataclass(frozen=True)
@@ -100,6 +114,12 @@ class Deberta(PositionEncoding):
     own P and projections. Their code adds a number to every column of Q^r, which is the same at
     all positions. The paper's second part, absolute positions before the output layer of a masked
     language model, is not implemented.
+
+    Versions 2 and 3 (arXiv:2111.09543, and the authors' code) have k buckets in each direction, one
+    for each distance up to k/2, the others logarithmic up to the distance 512 (``--position-buckets
+    256``), and project P like the content, by W_k and W_q of each layer with their biases
+    (``--position-shared-projections``). Their layer norm of P, and the convolution of version 2,
+    are not implemented.
     """
 
     name = "deberta"
@@ -109,6 +129,30 @@ class Deberta(PositionEncoding):
     color = "#ff8f80"
 
     clip: int = clip_option(512)
+    buckets: int | None = buckets_option(None)
+    shared_projections: bool | None = flag_option(
+        "--position-shared-projections", "project positions by W_q and W_k of the content"
+    )
+
+    def __post_init__(self) -> None:
+        if self.shared_projections:
+            object.__setattr__(self, "default_sharing", None)
+        super().__post_init__()
+
+    def problems(self) -> Iterator[str]:
+        yield from super().problems()
+        most = 2 * self.clip - 4
+        if self.buckets is not None and (self.buckets % 2 or not 2 <= self.buckets <= most):
+            clip = f"--position-clip {self.clip}"
+            yield f"--position-buckets {self.buckets}: must be even, 2 to {most} with {clip}"
+
+    def bucket(self, distance: int) -> int:
+        """The bucket of i - j, of the same sign (``make_log_bucket_position`` of the code)."""
+        away, near = abs(distance), (self.buckets or 2 * self.clip) // 2
+        if away <= near:
+            return distance
+        growth = math.log(away / near) / math.log((self.clip - 1) / near)
+        return int(math.copysign(near + math.ceil(growth * (near - 1)), distance))
 
     def in_attention(self, shape: AttentionShape) -> AttentionPositions:
-        return DebertaPositions(shape, self.sharing, self.clip)
+        return DebertaPositions(shape, self.sharing, self)

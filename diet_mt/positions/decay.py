@@ -1,18 +1,28 @@
 """ALiBi, KERPLE and Sandwich: biases that fall with the distance, at a rate of each head.
 
-None acts in cross-attention, where target and source positions have no distance. The papers have
-decoders only; here the encoder has the same bias on both sides.
+In cross-attention, where target and source positions have no distance, only ALiBi in the form of
+Marian acts. The papers have decoders only; here the encoder has the same bias on both sides.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from .base import SELF_ATTENTION, AttentionPositions, AttentionShape, PositionEncoding, Table
-from .options import option
+from .base import (
+    DECODER,
+    ENCODER,
+    KINDS,
+    SELF_ATTENTION,
+    AttentionPositions,
+    AttentionShape,
+    PositionEncoding,
+    Table,
+)
+from .options import flag_option, option
 from .relative import RelativeBias, distances
 
 # KERPLE: the lowest rate of the authors' code (chijames/KERPLE), which clamps there after each
@@ -36,19 +46,31 @@ def slopes(heads: int, device: torch.device) -> Tensor:
     return torch.exp2(torch.cat([series, between])[:heads] / power)
 
 
-class AlibiBias(RelativeBias):
-    """-m_h |i - j|, the same in all layers: (1, H, T, S).
-
-    Under the causal mask it is the paper's, -m_h (i - j) for j <= i.
+def marian_table(heads: int, kind: str) -> Table:
+    """Slope and offset of one layer, (H|1, 1) each: Marian's initial values, which it does not
+    explain (``src/layers_new/alibi.h``).
     """
+    slope, offset = [-0.1] * heads, [0.3] * heads  # in cross-attention
+    if kind == DECODER:
+        slope, offset = [-(2 ** (-8 * h / heads)) for h in range(1, heads + 1)], [0.0] * heads
+    elif kind == ENCODER:
+        slope = [-2.0, -1.0, -0.5, -0.25, *[-0.05] * heads][:heads]
+        offset = [1.0, -2.0, 3.0, -4.0, 5.0, -6.0, 7.0, -8.0, *[0.0] * heads][:heads]
+    return Table(slope=torch.tensor(slope)[:, None], offset=torch.tensor(offset)[:, None])
 
-    limited = False
+
+class AlibiBias(RelativeBias):
+    """-m_h |i - j|, the same in all layers: (1, H, T, S); under the causal mask it is the paper's,
+    -m_h (i - j) for j <= i. With tables ``slope`` and ``offset``, Marian's: (L|1, H|1, T, S).
+    """
 
     def by_distance(self, lowest: int, highest: int) -> Tensor:
         device = self.like.device
+        distance = distances(lowest, highest, device)
+        if self.tables():
+            return self.stacked("slope") * (self.stacked("offset") - distance).abs()
         slope = slopes(self.shape.heads, device)
-        distance = distances(lowest, highest, device).abs()
-        return -(slope[:, None] * distance).unsqueeze(0)  # (1, H, count)
+        return -(slope[:, None] * distance.abs()).unsqueeze(0)  # (1, H, count)
 
 
 @dataclass(frozen=True)
@@ -57,15 +79,34 @@ class Alibi(PositionEncoding):
 
         A[i, j] = q_i . k_j / sqrt(D) - m_h |i - j|
 
-    No parameters.
+    No parameters. With ``--position-trained-slopes`` that of Marian (marian-dev, ``--alibi``), for
+    translation, also in cross-attention:
+
+        A[i, j] = q_i . k_j / sqrt(D) + m_h |j - i + b_h|
+
+    m and b are trained for each head of encoder, decoder and cross-attention, shared by all
+    layers. b tells keys before a query from those behind it, and shifts the diagonal of
+    cross-attention. Where we differ: Marian can also restart the diagonal at separators inside a
+    source of several sentences (``--transformer-alibi-shift``), of which a sentence has none.
     """
 
     name = "alibi"
     acts_in = SELF_ATTENTION
     color = "#882255"
 
+    trained_slopes: bool | None = flag_option(
+        "--position-trained-slopes", "train slopes and offsets, also in cross-attention (Marian)"
+    )
+
+    def __post_init__(self) -> None:
+        if self.trained_slopes:
+            object.__setattr__(self, "acts_in", KINDS)
+            object.__setattr__(self, "default_sharing", "layer-wise")
+        super().__post_init__()
+
     def in_attention(self, shape: AttentionShape) -> AttentionPositions:
-        return AlibiBias(shape)
+        table = partial(marian_table, kind=shape.kind) if self.trained_slopes else None
+        return AlibiBias(shape, self.sharing, table)
 
 
 def rates(heads: int, kernel: str) -> Table:
@@ -83,8 +124,6 @@ def rates(heads: int, kernel: str) -> Table:
 
 class KerpleBias(RelativeBias):
     """-r1 log(1 + r2 |i - j|), or -r1 |i - j|^r2, for all layers: (L|1, H|1, T, S)."""
-
-    limited = False
 
     def __init__(self, shape: AttentionShape, sharing: str | None, kernel: str) -> None:
         super().__init__(shape, sharing, lambda heads: rates(heads, kernel))
@@ -128,8 +167,6 @@ class SandwichBias(RelativeBias):
     """(p_i . p_j - p_i . p_i) / (8 h / H) for head h from 1 to H, the same in all layers:
     (1, H, T, S).
     """
-
-    limited = False
 
     def by_distance(self, lowest: int, highest: int) -> Tensor:
         device, heads = self.like.device, self.shape.heads

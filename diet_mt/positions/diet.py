@@ -71,6 +71,8 @@ class DietRelBias(RelativeBias):
     distance i - j in column i - j + n_S - 1. Starts at 0.
     """
 
+    limited = True
+
     def __init__(self, shape: AttentionShape, sharing: str | None) -> None:
         size = shape.max_queries + shape.max_keys - 1
         super().__init__(shape, sharing, lambda heads: Table(by_offset=torch.zeros(heads, size)))

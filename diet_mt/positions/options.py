@@ -84,3 +84,13 @@ def rank_option() -> Any:
 def clip_option(default: int) -> Any:
     """The clip of the encodings with clipped distances."""
     return option("--position-clip", default, "largest distance with an entry of its own")
+
+
+def buckets_option(default: int | None) -> Any:
+    """The number of buckets of the encodings that have them."""
+    return option("--position-buckets", default, "buckets of distances", kind=int)
+
+
+def flag_option(flag: str, meaning: str) -> Any:
+    """A flag that is off by default, and then missing in descriptions, as before there was one."""
+    return option(flag, None, meaning, kind=bool)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -14,8 +14,6 @@ from torch import Tensor
 from .base import AttentionBias, AttentionPositions, ScoreMod
 from .position_ids import PositionRange, as_tensor, distance_limits, num_positions
 from .terms import PositionTerms, Row, select_row
-
-Clipped = TypeVar("Clipped", bound="ClippedTerms")
 
 
 def distances(lowest: int, highest: int, device: torch.device) -> Tensor:
@@ -32,7 +30,9 @@ def toeplitz(window: Tensor, query_len: int) -> Tensor:
 
 
 class RelativeBias(AttentionBias):
-    """A bias that depends on the distance i - j only."""
+    """A bias that depends on the distance i - j only: by a formula, or a table if ``limited``."""
+
+    limited = False
 
     @abstractmethod
     def by_distance(self, lowest: int, highest: int) -> Tensor:
@@ -86,7 +86,7 @@ class ClippedTerms(PositionTerms):
     query_len: int = 1
     rows: Tensor | None = None
 
-    def step(self: Clipped, row: Row, keys: int) -> Clipped:
+    def step(self, row: Row, keys: int) -> ClippedTerms:
         if self.rows is not None:
             return replace(self, query_len=1, rows=select_row(self.rows, row, 0)[:, :keys])
         assert isinstance(row, int)

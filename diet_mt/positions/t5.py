@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .base import DECODER, AttentionPositions, AttentionShape, PositionEncoding, Table, normal
-from .options import option
+from .options import buckets_option, option
 from .relative import RelativeBias, distances
 
 
@@ -42,8 +42,6 @@ class T5Bias(RelativeBias):
     small, and INIT_STD leaves the bias near 0 at any width.
     """
 
-    limited = False
-
     def __init__(
         self, shape: AttentionShape, sharing: str | None, buckets: int, max_distance: int
     ) -> None:
@@ -63,7 +61,7 @@ class T5Bias(RelativeBias):
 class Bucketed(PositionEncoding):
     """The options of all encodings with the buckets of T5."""
 
-    buckets: int = option("--position-buckets", 32, "buckets of distances")
+    buckets: int = buckets_option(32)
     max_distance: int = option(
         "--position-max-distance", 128, "distance from which on there is one last bucket"
     )

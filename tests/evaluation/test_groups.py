@@ -185,6 +185,8 @@ VALUES: dict[str, tuple[str, tuple[Any, ...]]] = {
     "position_kernel": ("kerple", (None, "power")),
     "position_base": ("rotary", (None, 500.0)),
     "position_fraction": ("rotary", (None, 0.25, 0.5)),
+    "position_trained_slopes": ("alibi", (False, True)),
+    "position_shared_projections": ("deberta", (False, True)),
     "position_shift": ("shape", (None, 100)),
     "position_global_shift": ("cape", (None, 10.0)),
     "position_local_shift": ("cape", (None, 0.0)),

@@ -17,7 +17,7 @@ from diet_mt.models.diet_transformer import DietTransformerModel
 from diet_mt.nn import attention
 
 from .. import oracle
-from ..positions.cases import CASES, DYNAMIC
+from ..positions.cases import ALL, DYNAMIC
 from ..toy import (
     KINDS,
     OPTIONS,
@@ -90,9 +90,10 @@ def expected(
         sharing=sharing,
         tables=raw_tables(attention_positions(model, kind)),
         options=OPTIONS.get(encoding, {}),
+        content=raw_tables(call.module),
     )
     skipped = model.cfg.position_layers == "1:" and layer == 0
-    equations = (oracle.Encoding if skipped else CASES[encoding].equations)(setting)
+    equations = (oracle.Encoding if skipped else ALL[encoding].equations)(setting)
     divisor = width if model.cfg.attention_scale == "model" else width // heads
     out, weights = oracle.attention(
         numbers(call.query),
@@ -199,7 +200,7 @@ def test_the_input_of_each_stack_equals_the_formula(
         words[:, : given.size(1)] = given
         for sentence, vectors in zip(sentences, actual, strict=True):
             for position, token in enumerate(sentence):
-                term = [CASES[encoding].input_row(tables, position, c, width) for c in range(width)]
+                term = [ALL[encoding].input_row(tables, position, c, width) for c in range(width)]
                 by_hand = words[token] * width**0.5 + torch.tensor(term, dtype=torch.float64)
                 # Sinusoids are kept in float32: half a unit of 1 is 6e-8.
                 torch.testing.assert_close(vectors[position], by_hand, rtol=0, atol=1e-7)

@@ -13,7 +13,7 @@ from diet_mt.nn import attention
 from diet_mt.positions import factors
 
 from .. import oracle
-from ..positions.cases import CASES
+from ..positions.cases import ALL
 from ..toy import OPTIONS, SIZES, SOURCE_LENGTHS, Call, close, real
 from ..toy_sentences import (
     attention_calls,
@@ -48,9 +48,10 @@ def expected(
             tables=raw_tables(module),
             options=OPTIONS.get(encoding, {}),
             first_is_cls=True,
+            content=raw_tables(call.module),
         )
 
-    equations = CASES[encoding].equations(setting(stack.self_attn_positions, sharing))
+    equations = ALL[encoding].equations(setting(stack.self_attn_positions, sharing))
     more = {}
     if stack.segment_positions is not None:
         # One table for all layers where positions have one, otherwise one for each head and layer.
@@ -111,7 +112,7 @@ def test_the_input_equals_the_formula(
         for position, token in enumerate(sentence):
             by_hand = words[token] * size
             for c in range(WIDTH):
-                by_hand[c] += CASES[encoding].input_row(tables, position, c, WIDTH)
+                by_hand[c] += ALL[encoding].input_row(tables, position, c, WIDTH)
                 if segments == "input":
                     by_hand[c] += oracle.segment_row(of_segments, own[position], c)
             normed = torch.nn.functional.layer_norm(by_hand, (WIDTH,), eps=1e-5)

@@ -17,7 +17,7 @@ from diet_mt.models.signature import signature_tensor, signature_text
 from diet_mt.system.errors import UserError
 
 from .. import toy_sentences
-from ..toy import CASES, SAME_WIDTH, ToyTask, build, every_encoding, name_of
+from ..toy import CASES, SAME_WIDTH, ToyTask, build, encoding_of, every_encoding, name_of
 
 State = dict[str, Tensor]
 
@@ -31,6 +31,8 @@ SETTLED = {
     "linformer": "projected=3",
     "kerple": "kernel=log",
     "deberta": "clip=3",
+    "deberta-v3": "clip=6 buckets=4 shared-projections=True",
+    "alibi-trained": "trained-slopes=True",
     "shape": "shift=0",
     "cape": "global-shift=0.0 local-shift=0.0 global-scale=1.0",
     "diet-abs-lin": "projected=3",
@@ -40,7 +42,7 @@ SETTLED = {
 def expected_signature(encoding: str, sharing: str | None, scale: str = "head") -> str:
     shared = [f"sharing={sharing}"] if sharing else []
     settled = [SETTLED[encoding]] if encoding in SETTLED else []
-    return " ".join([encoding, *shared, *settled, f"scale={scale}"])
+    return " ".join([encoding_of(encoding), *shared, *settled, f"scale={scale}"])
 
 
 def refused(model: Any, state: State) -> str:
@@ -122,6 +124,9 @@ CHANGED: list[tuple[str, dict[str, Any], str]] = [
     ("shape", {"position_shift": 7}, "shift=7"),
     ("cape", {"position_global_scale": 1.5}, "global-scale=1.5"),
     ("deberta", {"position_clip": 4}, "clip=4"),
+    ("deberta", {"position_buckets": 2}, "buckets=2"),
+    ("deberta", {"position_shared_projections": True}, "shared-projections=True"),
+    ("alibi", {"position_trained_slopes": True}, "trained-slopes=True"),
     ("kerple", {"position_kernel": "power"}, "kernel=power"),
     ("rotary", {"position_base": 500}, "base=500.0"),
     ("rotary", {"position_fraction": 0.5}, "fraction=0.5"),

@@ -203,6 +203,10 @@ EFFECTS: dict[str, tuple[str, Any, Any]] = {
         None,
     ),
     "kerple --position-kernel power": ("self_attn_positions.kernel", "power", "log"),
+    # m and b of 4 heads; P of 2k rows and, unless shared, two projections of 4 layers.
+    "alibi --position-trained-slopes": (total, 3 * 2 * 4, 0),
+    "deberta --position-buckets 20": (total, 2 * (2 * 20 * 128 + 4 * 2 * 128 * 128), None),
+    "deberta --position-shared-projections": (total, 2 * 2 * 512 * 128, None),
     "cape --position-local-shift 1.5": ("embed_positions.local_shift", 1.5, None),
     "cape --position-global-shift 1.5": ("embed_positions.global_shift", 1.5, None),
     "cape --position-global-scale 1.5": ("embed_positions.global_scale", 1.5, None),

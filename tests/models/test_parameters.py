@@ -11,7 +11,7 @@ from fairseq.models.roberta import RobertaModel
 from torch import nn
 
 from .. import toy_sentences
-from ..positions.cases import CASES, CLIP, H_ENC
+from ..positions.cases import ALL, CLIP, H_ENC
 from ..toy import (
     KINDS,
     PAD,
@@ -133,13 +133,13 @@ def test_gradients_reach_exactly_the_positions_that_occur(encoding: str, kind: s
 def test_the_state_dict_holds_each_table_once(encoding: str, sharing: str | None) -> None:
     """And as many numbers as its paper's formula says."""
     model = build(encoding, sharing)
-    assert count(position_parameters(model)) == CASES[encoding].numbers(sharing)
+    assert count(position_parameters(model)) == ALL[encoding].numbers(sharing)
     state = model.state_dict()
     places = [tensor.data_ptr() for tensor in state.values()]
     assert len(set(places)) == len(places)
     names = position_parameters(model)
     assert names.keys() <= state.keys()
-    assert sum(state[name].numel() for name in names) == CASES[encoding].numbers(sharing)
+    assert sum(state[name].numel() for name in names) == ALL[encoding].numbers(sharing)
 
 
 @each_encoding

@@ -13,7 +13,7 @@ from diet_mt.nn import attention
 from diet_mt.positions import KINDS
 
 from ..decoding.test_parity import assert_parity
-from ..positions.cases import CASES
+from ..positions.cases import ALL
 from ..toy import (
     EOS,
     SIZES,
@@ -69,7 +69,7 @@ def test_shifting_all_positions_in_self_attention(
         mask = torch.zeros(batch, shift + length, dtype=torch.bool)
         alone = probe(x[shift:], x[shift:], mask[:, shift:])
         mask[:, :shift] = True
-        assert same(probe(x, x, mask)[shift:], alone) != CASES[encoding].shift
+        assert same(probe(x, x, mask)[shift:], alone) != ALL[encoding].shift
 
 
 @each_encoding
@@ -86,11 +86,11 @@ def test_all_tables_at_zero_equal_no_positions_exactly(
     batch = collate(sources(), "left"), None, collate(targets())
     with torch.no_grad():
         equal = torch.equal(model(*batch)[0], plain(*batch)[0])
-        assert equal == (not CASES[encoding].at_zero)
+        assert equal == (not ALL[encoding].at_zero)
         for module in attention_modules(plain).values():
             module.scaling *= 2**-0.5
         equal = torch.equal(model(*batch)[0], plain(*batch)[0])
-    assert equal == ("sqrt(2 D)" in CASES[encoding].at_zero)
+    assert equal == ("sqrt(2 D)" in ALL[encoding].at_zero)
 
 
 # Part of a parameter's name -> kind of attention.

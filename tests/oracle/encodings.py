@@ -6,7 +6,8 @@ Ke et al. 2020 (arXiv:2006.15595), equations 7 to 10; RoFormer, Su et al. 2021 (
 equation 34; ALiBi, Press et al. 2021 (arXiv:2108.12409), section 3; Linformer, Wang et al. 2020
 (arXiv:2006.04768), equation 7; KERPLE, Chi et al. 2022 (arXiv:2205.09921), section 4; Sandwich,
 Chi et al. 2022 (arXiv:2212.10356); FIRE, Li et al. 2023 (arXiv:2310.04418), section 3;
-DeBERTa, He et al. 2020 (arXiv:2006.03654), equation 4, as its code has it; PoPE, Gopalakrishnan
+DeBERTa, He et al. 2020 (arXiv:2006.03654), equation 4, as its code has it; Transformer-XL, Dai et
+al. 2019 (arXiv:1901.02860), section 3.3; Marian, src/layers_new/alibi.cu; PoPE, Gopalakrishnan
 et al. 2025 (arXiv:2509.10534).
 """
 
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -43,7 +44,7 @@ class Setting:
 
     ``keys``: n_S, the number of positions that tables provide for keys. ``tables``: the raw
     parameters of all layers. ``options``: numbers such as ``position_buckets``. ``first_is_cls``:
-    position 0 stands for the whole sentence.
+    position 0 stands for the whole sentence. ``content``: the projections of the attention.
     """
 
     kind: str
@@ -55,6 +56,7 @@ class Setting:
     tables: Tables
     options: Mapping[str, Any]
     first_is_cls: bool = False
+    content: Tables = field(default_factory=dict)
 
     def table(self, name: str, h: int, *, part: str = "", sharing: str | None = None) -> Array:
         """The table called ``name`` of this layer and of one head (DIET, section 4.4)."""
@@ -291,9 +293,12 @@ def slopes(heads: int) -> list[float]:
 
 
 class Alibi(Encoding):
-    """-m_h |i - j| in self-attention."""
+    """-m_h |i - j| in self-attention; with trained slopes m_h |j - i + b_h|, as Marian has it."""
 
     def logit(self, h: int, i: int, j: int) -> float:
+        if self.at.options.get("position_trained_slopes"):
+            slope, offset = (float(self.at.table(name, h)[0]) for name in ("slope", "offset"))
+            return slope * abs(j - i + offset)
         return 0.0 if self.at.kind == "cross" else -slopes(self.at.heads)[h] * abs(i - j)
 
 
@@ -340,7 +345,7 @@ class Fire(Encoding):
 
 class Deberta(Encoding):
     """q_i . k_j + q_i . (P W_k)[d] + k_j . (P W_q)[d], d = i - j + k within 0 and 2k - 1, over
-    sqrt(3 D); in self-attention.
+    sqrt(3 D); in self-attention. With buckets, i - j is that of its bucket, and k their number.
     """
 
     def __init__(self, setting: Setting) -> None:
@@ -351,12 +356,57 @@ class Deberta(Encoding):
         total = dot(q, k)
         if self.at.kind == "cross":
             return total
-        clip = self.at.options["position_clip"]
-        row = self.at.tables["relative"][min(max(i - j + clip, 0), 2 * clip - 1)].tolist()
-        for c in range(self.at.head_dim):
-            total += q[c] * dot(row, self.at.table("key", h)[:, c].tolist())
-            total += k[c] * dot(row, self.at.table("query", h)[:, c].tolist())
+        row = self.row(i - j)
+        for of_key, of_query, x, y in zip(*self.projected(h, row), q, k, strict=True):
+            total += x * of_key + y * of_query
         return total
+
+    def row(self, distance: int) -> Vector:
+        """P[d]."""
+        size = clip = self.at.options["position_clip"]
+        if buckets := self.at.options.get("position_buckets"):
+            size, near, away = buckets, buckets // 2, abs(distance)
+            if away > near:  # edges are a geometric series from near to clip - 1
+                ratio = ((clip - 1) / near) ** (1 / (near - 1))
+                number = near
+                while near * ratio ** (number - near) < away * (1 - 1e-12):
+                    number += 1
+                distance = number if distance > 0 else -number
+        row: Vector = self.at.tables["relative"][
+            min(max(distance + size, 0), 2 * size - 1)
+        ].tolist()
+        return row
+
+    def projected(self, h: int, row: Vector) -> tuple[Vector, Vector]:
+        """P[d] W_k and P[d] W_q; of shared projections with their biases."""
+        size = self.at.head_dim
+        if not self.at.options.get("position_shared_projections"):
+            columns = (self.at.table(name, h).T.tolist() for name in ("key", "query"))
+            of_keys, of_queries = ([dot(row, column) for column in each] for each in columns)
+            return of_keys, of_queries
+        of_keys, of_queries = (
+            [
+                float(self.at.content[f"{name}_proj.bias"][c])
+                + dot(row, self.at.content[f"{name}_proj.weight"][c].tolist())
+                for c in range(h * size, (h + 1) * size)
+            ]
+            for name in ("k", "q")
+        )
+        return of_keys, of_queries
+
+
+class TransformerXl(Encoding):
+    """(q_i + u) . k_j + (q_i + v) . (R[i - j] W) over sqrt(D); R[d] has the sines, then the cosines
+    of d / 10000^(2c/E).
+    """
+
+    def product(self, h: int, i: int, j: int, q: Vector, k: Vector) -> float:
+        width = self.at.heads * self.at.head_dim
+        angles = [(i - j) / 10000.0 ** (2 * c / width) for c in range(width // 2)]
+        row = [*map(math.sin, angles), *map(math.cos, angles)]
+        u, v = (self.at.tables[name][h].tolist() for name in ("content", "position"))
+        of_key = [dot(row, column) for column in self.at.table("key", h).T.tolist()]
+        return dot(plus(q, u), k) + dot(plus(q, v), of_key)
 
 
 class Linformer(Encoding):

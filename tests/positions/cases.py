@@ -54,7 +54,8 @@ class Case:
     field; ``toy``: options of the toy models, small enough for short sentences to reach them.
     ``shift``: whether shifting all positions changes self-attention. ``limited``: whether positions
     end with the tables. ``at_zero``: why tables of zeros are not "no positions". ``initial``:
-    standard deviations of parameters, with E for the width and D for the head size.
+    standard deviations of parameters, with E for the width and D for the head size. ``of``: the
+    encoding of which it is a form.
     """
 
     equations: type[Encoding] = Encoding
@@ -69,6 +70,7 @@ class Case:
     at_zero: str = ""
     initial: dict[str, Callable[[int, int], float]] = field(default_factory=dict)
     hand: tuple[Hand, ...] = ()
+    of: str = ""
 
 
 def tables(layers: int, heads: int, sharing: str | None) -> int:
@@ -297,7 +299,24 @@ CASES: dict[str, Case] = {
     ),
     "alibi": Case(
         equations=equations.Alibi, acts_in=SELF, at_zero="slopes are no parameters",
-        hand=(Hand(logits=[even(lambda d: -d / 16, 3), even(lambda d: -d / 256, 3)]),),
+        options={"trained_slopes": None},
+        hand=(
+            Hand(logits=[even(lambda d: -d / 16, 3), even(lambda d: -d / 256, 3)]),
+            # -2 |j - i + 1| and -1 |j - i - 2|.
+            Hand(
+                logits=[
+                    toeplitz({-2: -6, -1: -4, 0: -2, 1: 0, 2: -2}, 3, 3),
+                    toeplitz({-2: 0, -1: -1, 0: -2, 1: -3, 2: -4}, 3, 3),
+                ],
+                options={"trained_slopes": True},
+                tables={"shared.slope": [[-2.0], [-1.0]], "shared.offset": [[1.0], [-2.0]]},
+            ),
+            Hand(
+                logits=[toeplitz({-2: -0.225, -1: -0.125, 0: -0.025, 1: -0.075}, 2, 3)],
+                options={"trained_slopes": True}, kind=CROSS,
+                tables={"shared.slope": [[-0.1]], "shared.offset": [[0.25]]},
+            ),
+        ),
     ),
     "kerple": Case(
         equations=equations.Kerple, acts_in=SELF, sharing="none",  # for each head (section 4)
@@ -337,13 +356,35 @@ CASES: dict[str, Case] = {
             ),
         ),
     ),
+    "transformer-xl": Case(
+        equations=equations.TransformerXl,
+        sharing="none",  # W_R for each layer (section 3.3)
+        # W_R, and u and v of each kind of attention.
+        numbers=lambda mode: (
+            in_logits(mode, E_ENC * D_ENC, E_DEC * D_DEC, E_DEC * D_DEC) + 2 * (E_ENC + 2 * E_DEC)
+        ),
+        initial={"key": BERT, "content": BERT, "position": BERT},
+        # (1.5, 1) . (1, 1), and (1, 2) . (sin d, cos d), the identity being W_R.
+        hand=(
+            Hand(
+                logits=[
+                    toeplitz(
+                        {d: 2.5 + math.sin(d) + 2 * math.cos(d) for d in range(-3, 2)}, 2, 4
+                    )
+                ],
+                kind=CROSS, head_dim=2, q=1.0, k=1.0,
+                tables={"key": [[[1.0, 0], [0, 1]]], "content": [[0.5, 0]], "position": [[0.0, 1]]},
+            ),
+        ),
+    ),
     "deberta": Case(
         equations=equations.Deberta, acts_in=SELF, sharing="none",  # for each layer (section 3.1)
         # P of 2k rows in both stacks, W_q,r and W_k,r.
         numbers=lambda mode: (
             2 * 3 * (E_ENC + E_DEC) + in_logits(mode, 2 * E_ENC * D_ENC, 2 * E_DEC * D_DEC, 0)
         ),
-        options={"clip": 512}, toy={"position_clip": 3}, at_zero="q . k is divided by sqrt(3 D)",
+        options={"clip": 512, "buckets": None, "shared_projections": None},
+        toy={"position_clip": 3}, at_zero="q . k is divided by sqrt(3 D)",
         initial={"relative": BERT, "query": BERT, "key": BERT},
         # k = 2: rows 0, 1, 2 and 3 for i - j of -2 and less, -1, 0, and 1 and more; once for the
         # query and once for the key.
@@ -352,6 +393,18 @@ CASES: dict[str, Case] = {
                 logits=[toeplitz({-3: 21, -2: 21, -1: 23, 0: 25, 1: 27, 2: 27, 3: 27}, 4, 4)],
                 options={"clip": 2}, q=1.0, k=1.0,
                 tables={"relative": [[10.0], [11], [12], [13]],
+                        "query": [[[1.0]]], "key": [[[1.0]]]},
+            ),
+            # Buckets 0 to 2, 3 up to the distance 5, then 4, in rows 0 to 7 from -4 to 3 and more.
+            Hand(
+                logits=[
+                    toeplitz(
+                        {-6: 21, -5: 23, -4: 23, -3: 23, -2: 25, -1: 27, 0: 29,
+                         1: 31, 2: 33, 3: 35, 4: 35, 5: 35, 6: 35}, 7, 7,
+                    )
+                ],
+                options={"clip": 6, "buckets": 4}, q=1.0, k=1.0,
+                tables={"relative": [[10.0], [11], [12], [13], [14], [15], [16], [17]],
                         "query": [[[1.0]]], "key": [[[1.0]]]},
             ),
         ),
@@ -421,3 +474,24 @@ CASES: dict[str, Case] = {
         ),
     ),
 }  # fmt: skip
+
+# Forms of encodings with other parameters, by their options; tests of whole models run them like
+# encodings.
+FORMS: dict[str, Case] = {
+    "alibi-trained": Case(
+        of="alibi",
+        equations=equations.Alibi,
+        sharing="layer-wise",  # one mask for the layers of a stack
+        numbers=lambda mode: in_logits(mode, 2, 2, 2),
+        toy={"position_trained_slopes": True},
+    ),
+    "deberta-v3": Case(
+        of="deberta",
+        equations=equations.Deberta,
+        acts_in=SELF,
+        numbers=lambda _: 2 * 4 * (E_ENC + E_DEC),
+        toy={"position_clip": 6, "position_buckets": 4, "position_shared_projections": True},
+        at_zero="q . k is divided by sqrt(3 D)",
+    ),
+}
+ALL = CASES | FORMS

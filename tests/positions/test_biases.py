@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from diet_mt.positions import AttentionShape
+from diet_mt.positions import CROSS, DECODER, ENCODER, AttentionShape, create
 from diet_mt.positions.decay import LEAST, KerpleBias, SandwichBias, slopes
 from diet_mt.positions.fire import FireBias
 from diet_mt.positions.t5 import T5, buckets_of
@@ -69,6 +69,24 @@ def test_the_smallest_maximal_distance_still_makes_buckets() -> None:
 )
 def test_slopes_by_hand(heads: int, expected: list[float]) -> None:
     assert slopes(heads, torch.device("cpu")).tolist() == pytest.approx(expected, rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("kind", "slope", "offset"),
+    [
+        (ENCODER, [-2, -1, -0.5, -0.25, *[-0.05] * 6], [1, -2, 3, -4, 5, -6, 7, -8, 0, 0]),
+        (DECODER, [-(2 ** (-0.8 * number)) for number in range(1, 11)], [0] * 10),
+        (CROSS, [-0.1] * 10, [0.3] * 10),
+    ],
+)
+def test_trained_slopes_start_where_those_of_marian_do(
+    kind: str, slope: list[float], offset: list[float]
+) -> None:
+    """``initSlopes`` and ``initBiases`` of its src/layers_new/alibi.h, for ten heads."""
+    bias = create("alibi", trained_slopes=True, heads=10, head_dim=D, max_length=9, kind=kind)
+    values = {name: value.flatten().tolist() for name, value in bias.named_parameters()}
+    assert values["shared.slope"] == pytest.approx(slope)
+    assert values["shared.offset"] == pytest.approx(offset)
 
 
 any_kernel = pytest.mark.parametrize("kernel", ["log", "power"])

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from diet_mt.positions import (
     CROSS,
-    NAMES,
     AttentionPositions,
     AttentionShape,
     InputPositions,
@@ -25,8 +24,8 @@ from diet_mt.positions.relative import RelativeBias
 from diet_mt.system.errors import UserError
 
 from ..toy import CASES as WITH_SHARING
-from ..toy import name_of
-from .cases import CASES, Hand
+from ..toy import encoding_of, name_of, options_by_field
+from .cases import ALL, CASES, Hand
 
 L, H, D, N_T, N_S = 2, 3, 4, 9, 11
 ROUNDING = 1e-12  # float64
@@ -36,13 +35,13 @@ PRECISE = (torch.float32, torch.float64, torch.complex64)  # complex64 has two n
 INSIDE = [
     pytest.param(encoding, sharing, kind, id=f"{name_of(encoding, sharing)}-{kind}")
     for encoding, sharing in WITH_SHARING
-    for kind in NAMES[encoding].acts_in
+    for kind in ALL[encoding].acts_in
 ]
 inside = pytest.mark.parametrize(("encoding", "sharing", "kind"), INSIDE)
 # The same with the sharing of the paper alone.
 once = pytest.mark.parametrize(
     ("encoding", "sharing", "kind"),
-    [case for case in INSIDE if CASES[str(case.values[0])].sharing == case.values[1]],
+    [case for case in INSIDE if ALL[str(case.values[0])].sharing == case.values[1]],
 )
 
 
@@ -50,11 +49,18 @@ def module_of(
     encoding: str, sharing: str | None, kind: str, size: int | None = None
 ) -> AttentionPositions:
     """All layers, with tables large enough to be seen; ``size``: longest sentence of both sides."""
-    small = {"projected": 3, "clip": 2, "buckets": 8, "max_distance": 6, "values": True}
-    known = {name: small[name] for name in CASES[encoding].options.keys() & small.keys()}
+    known = options_by_field(encoding)
+    known.pop("shared_projections", None)  # those of a model
     sizes = {"max_length": size or N_T, "max_keys": size or (N_S if kind == CROSS else N_T)}
     positions = create(
-        encoding, heads=H, head_dim=D, layers=L, kind=kind, sharing=sharing, **sizes, **known
+        encoding_of(encoding),
+        heads=H,
+        head_dim=D,
+        layers=L,
+        kind=kind,
+        sharing=sharing,
+        **sizes,
+        **known,
     )
     for parameter in positions.parameters():
         nn.init.normal_(parameter, std=0.7)
@@ -168,21 +174,22 @@ def test_a_window_is_part_of_the_whole(encoding: str, sharing: str | None, kind:
 
 @inside
 def test_a_step_of_a_block_is_the_step_alone(encoding: str, sharing: str | None, kind: str) -> None:
-    """All fields of every layer, for every encoding that decodes step by step."""
+    """In every layer, for every encoding that decodes step by step."""
     positions = module_of(encoding, sharing, kind).double()
     block = positions.for_layers(range(2, 8), range(9))
     alone = positions.for_layers(range(5, 6), range(7))
     assert len(block) == len(alone) == L
     if block[0].mixes_keys:
         return
+    q, k = content(2, 1, 7)
+    weights = torch.rand(2, H, 1, 7, dtype=torch.float64)
     for terms, expected in zip(block, alone, strict=True):
         step = terms.step(3, 7)
         assert type(step) is type(expected)
-        for name, value in vars(expected).items():
-            if isinstance(value, Tensor):
-                torch.testing.assert_close(getattr(step, name), value, rtol=0, atol=ROUNDING)
-            else:
-                assert getattr(step, name) == value, name
+        one, other = (of_layer(each, each.keys(k), q, 0.3) for each in (step, expected))
+        torch.testing.assert_close(one, other, rtol=0, atol=ROUNDING)
+        one, other = (each.output(weights) for each in (step, expected))
+        torch.testing.assert_close(one, other, rtol=0, atol=ROUNDING)
 
 
 @inside
@@ -220,7 +227,7 @@ def test_positions_that_are_not_consecutive(encoding: str, sharing: str | None, 
     if kind != CROSS:
         shifted = logits(positions, some + 3, some + 3, q[:, :, some], k[:, :, some])
         same = torch.allclose(found, shifted, rtol=0, atol=1e-10)
-        assert same != CASES[encoding].shift
+        assert same != ALL[encoding].shift
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=["fp16", "bf16"])

@@ -23,10 +23,11 @@ from ..oracle.attention import one_query
 from .cases import CASES
 
 ACTING = {kind: [name for name in CASES if kind in CASES[name].acts_in] for kind in KINDS}
+CHANGES_QUERIES = ("rotary", "pope", "transformer-xl")
 IN_LOGITS = [
     name
     for name in ACTING[ENCODER]
-    if name not in ("rotary", "pope") and "projected" not in CASES[name].options
+    if name not in CHANGES_QUERIES and "projected" not in CASES[name].options
 ]
 # Heading -> the encodings that take the place of the one in its code.
 EXAMPLES = {
@@ -36,7 +37,7 @@ EXAMPLES = {
     "Vectors of distances on keys and values": ["shaw"],
     "Any encoding": ACTING[ENCODER],
     "A decoding step": ACTING[DECODER],
-    "Cross-attention": ACTING[CROSS],
+    "Cross-attention": [name for name in ACTING[CROSS] if name not in CHANGES_QUERIES],
     "Randomized positions": IN_LOGITS,
     "Long sequences": ["diet-rel", "t5"],
     "At the input": ["learned", "sinusoidal"],

@@ -83,6 +83,9 @@ NAN = float("nan")
         ("t5", {"buckets": 0}, "--position-buckets 0"),
         ("t5", {"buckets": 7}, "--position-buckets 7"),
         ("tupe-rel", {"buckets": 2}, "--position-buckets 2"),
+        ("deberta", {"buckets": 5}, "--position-buckets 5"),
+        ("deberta", {"buckets": 1022}, "--position-buckets 1022"),
+        ("deberta", {"shared_projections": True, "sharing": "none"}, "--position-sharing none"),
         ("tupe-rel", {"max_distance": 0}, "--position-max-distance 0"),
         ("t5", {"max_distance": 16}, "--position-max-distance 16"),
         ("linformer", {"projected": 0}, "--linformer-k 0"),
@@ -139,6 +142,8 @@ WITH_OTHERS: dict[str, dict[str, Any]] = {
 }
 VALUES: dict[str, Any] = dict.fromkeys(OPTIONS, 20) | {
     "values": True,
+    "trained_slopes": True,
+    "shared_projections": True,
     "kernel": "power",
     "scaling": "ntk",
     "pair_factors": "1,2",

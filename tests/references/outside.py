@@ -61,12 +61,13 @@ def like_theirs(
             which, part = name.split(".")
             given = projections[which].state_dict().get(part)
             value.copy_(torch.zeros_like(value) if given is None else given)
+    positions.attention = (attention.to(x.dtype),)
     call = AttentionCall(
         positions.for_layers(range(length), range(length))[0],
         causal=shape.kind == DECODER,
         need_weights=True,
     )
-    out, weights = attention.to(x.dtype)(x.transpose(0, 1), None, call)
+    out, weights = attention(x.transpose(0, 1), None, call)
     assert weights is not None
     return out.transpose(0, 1), weights
 

@@ -1,0 +1,79 @@
+"""Transformer-XL: sinusoids of the distance, projected, and two global query vectors."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..nn.precision import at_least_float32, no_autocast
+from .base import AttentionPositions, AttentionShape, PositionEncoding, Table, normal
+from .relative import ClippedPositions, ClippedTerms
+from .terms import PositionTerms
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformerXlTerms(ClippedTerms):
+    """``of_keys`` R W_R, of all distances; ``content`` u and ``position`` v, (H, D) each."""
+
+    content: Tensor
+    position: Tensor
+
+    def queries(self, q: Tensor) -> Tensor:
+        return q + self.content[:, None].to(q.dtype)
+
+    def query_bias(self, q: Tensor, keys: int, scale: float) -> Tensor:
+        moved = q + (self.position - self.content)[:, None].to(q.dtype)  # q_i + v
+        return super().query_bias(moved, keys, scale)
+
+
+class TransformerXlPositions(ClippedPositions):
+    """u and v (H, D), one each for all layers; of one layer ``key`` W_R (H|1, E, D)."""
+
+    clip = sys.maxsize
+
+    def __init__(self, shape: AttentionShape, sharing: str | None) -> None:
+        def table(heads: int) -> Table:
+            return Table(key=normal((heads, shape.embed_dim, shape.head_dim)))
+
+        super().__init__(shape, sharing, table)
+        self.content = nn.Parameter(normal((shape.heads, shape.head_dim)))
+        self.position = nn.Parameter(normal((shape.heads, shape.head_dim)))
+
+    def terms_up_to(self, furthest: int, **queries: Any) -> list[PositionTerms]:
+        device, width = self.like.device, self.shape.embed_dim
+        dtype = at_least_float32(self.like.dtype)
+        distance = torch.arange(furthest, -furthest - 1, -1, device=device)  # i - j
+        pair = torch.arange(0, width, 2, dtype=torch.float64, device=device) / width
+        angle = distance[:, None] * torch.pow(10000.0, -pair)  # in float64
+        sinusoids = torch.cat([angle.sin(), angle.cos()], dim=1)[:, :width].to(dtype)  # (2c+1, E)
+        with no_autocast(device):
+            of_keys = sinusoids @ self.stacked("key")  # (L|1, H|1, 2c+1, D)
+        queries |= {"content": self.content.to(dtype), "position": self.position.to(dtype)}
+        return [TransformerXlTerms(of_keys=keys, **queries) for keys in of_keys.unbind(0)]
+
+
+@dataclass(frozen=True)
+class TransformerXl(PositionEncoding):
+    """Dai et al. 2019, "Transformer-XL: Attentive Language Models Beyond a Fixed-Length Context"
+    (arXiv:1901.02860), section 3.3, A^rel, also XLNet's:
+
+        A[i, j] = ((q_i + u) . k_j + (q_i + v) . R[i - j] W_R) / sqrt(D)
+
+    R[d] = [sin(d w); cos(d w)], w_c = 10000^(-2c/E). W_R is learned for each head of each layer, u
+    and v for each head; they have no index of the layer in the paper, nor by default in its code
+    (kimiyoung/transformer-xl), while XLNet's differ by layer. Where we differ: the paper has
+    decoders only, with a memory of earlier segments. Here encoder (both directions, as in XLNet),
+    decoder and cross-attention, where i counts target and j source positions, each have their own,
+    and there is no memory.
+    """
+
+    name = "transformer-xl"
+    default_sharing = "none"
+    color = "#8c564b"
+
+    def in_attention(self, shape: AttentionShape) -> AttentionPositions:
+        return TransformerXlPositions(shape, self.sharing)
