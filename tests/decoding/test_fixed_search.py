@@ -88,10 +88,13 @@ def assert_equal(
 @each_encoding
 def test_every_encoding(encoding: str, sharing: str | None) -> None:
     """And then batches of the same and of another size in the same memory."""
-    model, rows = talkative(encoding, sharing, **ROOM), sources(LENGTHS[:7])
+    rows = sources(LENGTHS[:7])
     batches = collate(rows, "left"), collate(rows[1:6], "right"), collate(rows[2:5])
-    found = assert_equal(model, *batches)
-    assert max(len(one["tokens"]) for hypotheses in found for one in hypotheses) > PERIOD
+    for seed in range(1, 9):  # not every model has sentences longer than a period
+        found = assert_equal(talkative(encoding, sharing, seed, **ROOM), *batches)
+        if max(len(one["tokens"]) for hypotheses in found for one in hypotheses) > PERIOD:
+            return
+    pytest.fail("all sentences are short")
 
 
 @pytest.mark.parametrize("beam", [1, 10])

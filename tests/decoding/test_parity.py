@@ -67,8 +67,10 @@ def assert_parity(model: DietTransformerModel, side: str = "left", **options: An
 @pytest.mark.usefixtures("either_memory")
 @each_encoding
 def test_every_encoding(encoding: str, sharing: str | None) -> None:
-    lengths = set()
-    for seed in (1, 2):  # not every model ends its sentences at different lengths
+    lengths = set[int]()
+    for seed in range(1, 9):  # not every model ends its sentences at different lengths
+        if seed > 2 and len(lengths) > 1:
+            break
         found = assert_parity(talkative(encoding, sharing, seed))
         lengths |= {len(one["tokens"]) for hypotheses in found for one in hypotheses}
     assert len(lengths) > 1

@@ -115,13 +115,14 @@ def test_deberta_of_versions_2_and_3(buckets: int, clip: int, length: int, share
         hidden_dropout_prob=0.0,
     )
     config.position_buckets, config.share_att_key = buckets, shared
-    theirs = deberta_v2.DisentangledSelfAttention(config).double().eval()
+    theirs = deberta_v2.DisentangledSelfAttention(config).eval()
     encoding = Deberta(clip=clip, buckets=buckets, shared_projections=shared or None)
     shape = AttentionShape(1, H, D, length, length)
     ours = DebertaPositions(shape, encoding.sharing, encoding).double()
     nn.init.normal_(ours.relative)
     for parameter in theirs.parameters():
         nn.init.normal_(parameter, std=0.5)
+    theirs.double()  # like_theirs holds weights of float32
     for table in ours.tables():
         for name in ("key", "query"):
             projection = getattr(theirs, f"pos_{name}_proj")
