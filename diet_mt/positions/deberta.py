@@ -95,8 +95,9 @@ class DebertaPositions(ClippedPositions):
         if self.tables():
             return vectors @ self.stacked(name)
         layers = [getattr(module, f"{name[0]}_proj") for module in self.attention]
-        rows = torch.stack([layer(vectors.to(self.like.dtype)) for layer in layers])
-        return rows.unflatten(-1, (self.shape.heads, -1)).transpose(1, 2)
+        rows = torch.stack([layer(vectors.to(self.like.dtype)) for layer in layers])  # (L, 2c+1, E)
+        by_head: Tensor = rows.unflatten(-1, (self.shape.heads, -1)).transpose(1, 2)
+        return by_head
 
 
 @dataclass(frozen=True)
