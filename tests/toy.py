@@ -124,7 +124,7 @@ def _cases(chosen: list[tuple[str, str | None]]) -> pytest.MarkDecorator:
 # and a head read, where it does not, and where one of each kind would fail as well.
 every_encoding, each_encoding = _cases(CASES), _cases(ONE_EACH)
 # Those inside attention.
-each_inside = _cases([case for case in ONE_EACH if NAMES[case[0]].acts_in])
+each_inside = _cases([case for case in ONE_EACH if ROWS[case[0]].acts_in])
 each_kind = _cases([case for case in ONE_EACH if case[0] in KINDS_OF_ENCODING])
 
 
