@@ -68,7 +68,7 @@ KINDS = ("encoder", "decoder", "cross")
 
 def encoding_of(name: str) -> str:
     """The encoding of which ``name`` is a form, or itself."""
-    return ROWS[name].of or name
+    return FORMS[name].of if name in FORMS else name
 
 
 def options_by_field(name: str) -> dict[str, Any]:
