@@ -142,8 +142,10 @@ SINUSOIDS = Hand(
 )
 # Options of rotary, for sentences of the toy models.
 DYNAMIC = {
-    "position_scaling": "dynamic", "position_scaling_factor": 2.0, "position_trained_length": 3,
-}  # fmt: skip
+    "position_scaling": "dynamic",
+    "position_scaling_factor": 2.0,
+    "position_trained_length": 3,
+}
 SLOWER = (0, 1 / 100, 2 / 250)  # angles of positions 0, 1 and 2
 PSI = [math.log(1 + d) / math.log(4) for d in range(3)]  # FIRE's with c = 1 and L = 3
 # sum over c < 64 of cos(d / 10000^(c/64)) - 1 for d = 0, 1 and 2.
