@@ -91,7 +91,8 @@ class Recorded:
             name for name in names if not (Path(folder) / name).is_dir()
         ])  # fmt: skip
         shutil.copy(ROOT / "README.md", self.folder)
-        shutil.copy(ROOT / "results" / "README.md", self.folder / "results")
+        for page in ("README.md", "int8/README.md"):
+            shutil.copy(ROOT / "results" / page, self.folder / "results" / page)
         for name in (
             *PROGRAMS,
             "fairseq-hydra-train",

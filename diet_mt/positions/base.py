@@ -200,9 +200,10 @@ class AttentionPositions(LayerTables, ABC):
     def for_layers(self, queries: PositionRange, keys: PositionRange) -> list[PositionTerms]:
         """The terms of each layer, for T queries over S keys."""
         self.check(queries, keys)
-        terms = iter(self.per_layer(self.terms(queries, keys)))
-        skipped = self.shape.skipped
-        return [NO_TERMS if n in skipped else next(terms) for n in range(self.shape.layers)]
+        terms = [*self.per_layer(self.terms(queries, keys))]
+        for layer in sorted(self.shape.skipped):
+            terms.insert(layer, NO_TERMS)
+        return terms
 
     def check(self, queries: PositionRange, keys: PositionRange) -> None:
         """Raises :class:`UserError` beyond the tables, unless they are extrapolated."""

@@ -1,4 +1,4 @@
-"""Parts of fairseq with which our architectures train: 3 updates, then 4, the mean, decoding.
+"""Parts of fairseq with which our architectures train: 5 updates, then 8, the mean, decoding.
 
 ``python -m tests.commands.test_parts`` prints all rows as a table.
 """
@@ -258,7 +258,7 @@ class Parts:
             path = ours if "--lm-path" in row.decoding else f"{path}:{ours}"
         decoding = f"{row.both or '--task translation'} {row.decoding} --path {path}"
         decoding = decoding.replace("{mean}", str(mean)).split()
-        steps = [[*train, 3], [*train, 4], average]
+        steps = [[*train, 5], [*train, 8], average]
         steps += [[f"fairseq_cli.{row.command}", data, *COMMON, "--max-tokens", 400, *decoding]]
         if "--bpe" in row.training or "--tok" in row.training:
             steps += [["hub", out, data]]
@@ -301,9 +301,9 @@ OTHERS = {f"model {name}" for name in ("bart_base", "lightconv", "lstm", "fconv"
 )
 def test_it_trains_resumes_averages_and_decodes(name: str, parts: Parts, tmp_path: Path) -> None:
     done = parts.run(name, tmp_path).ok()
-    assert "@ 3 updates" in done.stdout + done.stderr
+    assert "@ 5 updates" in done.stdout + done.stderr
     averaged = state(tmp_path, "mean.pt")["averaged"]
-    assert averaged[-1]["updates"] == 4
+    assert averaged[-1]["updates"] == 8
     hypotheses, row = done.stdout.count("\nH-"), ROWS[name]
     if row.command == "generate":  # noised sentences become blocks
         sentences = done.stdout.count("\nS-") if "--gen" in row.decoding else SIZES["test"]

@@ -110,7 +110,7 @@ DAMAGED: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "a model that could run code": (put("cfg", "model", "_name", "wav2vec2"), "wav2vec2"),
     "a language that is a path": (
-        put("cfg", "task", "source_lang", "/../../../outside"),
+        put("cfg", "task", "source_lang", "/../../../escaped"),
         "source_lang",
     ),
 }
@@ -129,7 +129,7 @@ def test_a_damaged_checkpoint(run: Path, capsys: Captured, kind: str) -> None:
     assert "OK" not in line
     assert line.count("\n") == 1
     assert sorted(Path().rglob("*")) == before
-    assert not list(Path("..").glob("*outside*"))
+    assert not list(Path("..").glob("*escaped*"))
 
 
 def test_what_a_checkpoint_is(run: Path, capsys: Captured) -> None:

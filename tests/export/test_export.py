@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -204,11 +205,14 @@ def test_tokens_with_ctranslate2(name: str, tmp_path: Path) -> None:
     changes, longest = {"position_sharing": None, **options, "max_target_positions": 32}, 20
     sharing = changes.pop("position_sharing")
     words = ToyTask().target_dictionary
-    for end in (6.0, 9.0, 12.0):
-        model = concise(end, encoding, sharing, **changes)
+    for rate in (3.0, 6.0, 9.0, 12.0):
+        model = concise(rate, encoding, sharing, **changes)
         expected = {beam: searched(model, beam, longest, min_len=0) for beam in (5, 1)}
-        lengths = [max(len(one["tokens"]) for one in own) for own in expected[5]]
-        if sum(length <= longest for length in lengths) > 100:
+        ends = {
+            beam: [max(len(one["tokens"]) for one in own) for own in hypotheses]
+            for beam, hypotheses in expected.items()
+        }
+        if all(sum(end <= longest for end in own) > 100 for own in ends.values()):
             break
     ctranslate2.save(model, ToyTask(), tmp_path)
     translator = runtime.Translator(str(tmp_path), compute_type="float32")
@@ -223,15 +227,13 @@ def test_tokens_with_ctranslate2(name: str, tmp_path: Path) -> None:
             return_end_token=True,
             return_scores=True,
         )
-        ended = 0
-        for own, result in zip(hypotheses, results, strict=True):
-            if max(len(one["tokens"]) for one in own) > longest:
-                continue
-            best, ended = own[0], ended + 1
+        ended = [end <= longest for end in ends[beam]]
+        assert sum(ended) > 100
+        for own, result in itertools.compress(zip(hypotheses, results, strict=True), ended):
+            best = own[0]
             assert [words.index(word) for word in result.hypotheses[0]] == best["tokens"].tolist()
             assert result.scores[0] == pytest.approx(float(best["score"]), abs=ROUNDING)
-        assert ended > 100
-    assert len(set(lengths)) > 4
+    assert len(set(ends[5])) > 1
 
 
 # Encodings of which CTranslate2's format has no form with their own defaults.

@@ -252,7 +252,7 @@ def test_a_bpe_is_in_the_folder_or_given(
         else:
             with pytest.raises(OSError, match="run/codes"):
                 hub(**more)
-        assert server.addresses == []
+        assert server.requests == []
 
 
 def test_other_files_that_a_checkpoint_names(place: Path) -> None:
@@ -484,7 +484,7 @@ def test_nothing_is_downloaded(tmp_path: Path) -> None:
         for given in ((address,), (str(tmp_path), "x.pt", address), (f"{tmp_path}/gone",)):
             with pytest.raises(UserError, match=r"bad\.tar\.gz|gone"):
                 hub_utils.from_pretrained(*given)
-        assert server.addresses == []
+        assert server.requests == []
 
 
 def test_what_is_no_archive_is_one_line(tmp_path: Path) -> None:

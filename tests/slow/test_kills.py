@@ -75,6 +75,11 @@ COMMANDS = {
     "pretrain": MLM,
     "finetune": TUNE,
     "evaluate": "evaluate data trained --beam 2",
+    "evaluate text": "evaluate data trained --beam 2 --source data/raw/test.en --reference "
+    "data/raw/test.de",
+    "evaluate penalties": "evaluate data trained --beam 2 --tune-lenpen 0 1",
+    "bitext": "prepare bitext en-de --from data/raw --out made --certainty 2 --bpe-merges 80 "
+    "--workers 1",
     "predict": "predict CoLA tuned/checkpoint_best.pt --predictions predicted --results rows",
     "average": "average --last 2 --dir trained --out mean.pt",
     "sweep": SWEEP,
