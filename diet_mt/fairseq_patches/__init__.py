@@ -41,6 +41,8 @@ PATCHES: Mapping[str, Callable[..., Any]] = {
     # No training on several GPUs could be continued: since torch 2.6 the other processes refuse the
     # checkpoint that the first one read.
     "fairseq.distributed.utils._broadcast_object_slow": repairs.broadcast_object,
+    # On several GPUs, weights of other positions were refused: their options were lost.
+    "fairseq.distributed.utils.broadcast_object": repairs.broadcast_state,
     # --quant-noise-scalar needed a GPU.
     "fairseq.modules.quantization.scalar.ops.emulate_int8_histogram": (
         repairs.emulate_int8_histogram

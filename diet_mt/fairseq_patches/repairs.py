@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from ..system.errors import UserError
 from .safe_load import reason
-from .trust import check_size, confine
+from .trust import attach_options, check_size, confine
 
 logger = logging.getLogger(__name__)
 Function = Callable[..., Any]
@@ -105,6 +105,14 @@ def broadcast_object(
     box = [obj]
     torch.distributed.broadcast_object_list(box, src=src_rank, group=group, device=dist_device)
     return box[0]
+
+
+def broadcast_state(original: Function, *args: Any, **options: Any) -> Any:
+    """The object; of a checkpoint, with the options that fairseq's copy of its weights lacks."""
+    state = original(*args, **options)
+    if isinstance(state, dict) and "model" in state:
+        attach_options(state)
+    return state
 
 
 class QuantizedForms(Dict[type, type]):

@@ -163,6 +163,8 @@ def _build(
     given = {
         field: value for field, value in options.items() if value is not None and value is not False
     }
+    if unknown := given.keys() - OPTIONS.keys():
+        raise UserError(f"{', '.join(sorted(unknown))}: no option of an encoding")
     fields = _fields(name)
     problems = [
         f"{OPTIONS[field].flag}{'' if value is True else f' {value}'}: {name} has no such option; "

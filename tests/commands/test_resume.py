@@ -274,7 +274,7 @@ def test_from_a_checkpoint_of_fairseq(
     workshop: Workshop, tmp_path: Path, forked: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """fairseq's own model, trained without the plugin, has the same loss as ours that goes on with
-    its weights. Then new positions, by diet-mt train.
+    its weights, also in two processes. Then new positions, by diet-mt train.
     """
     stock, words = tmp_path / "stock", ("--max-update", 14, *ONE_CHECKPOINT)
     given = (*MODEL, *RECIPE, "--arch", "transformer", "--save-dir", stock, *words)
@@ -285,6 +285,9 @@ def test_from_a_checkpoint_of_fairseq(
     assert valid_losses(same_loss.stdout)[1] == expected
     saved = state(tmp_path / "same")["model"]
     assert saved["encoder.embed_positions.first"] == 2
+    options = ("--arch", architecture("sinusoidal"), *weights, *still)
+    first, _ = two_processes(workshop, tmp_path / "two", *options)
+    assert float(valid_losses(first.stdout)[1]) == pytest.approx(float(expected), abs=0.0011)
 
     recipe, new = tmp_path / "recipe.yaml", tmp_path / "new"
     recipe.write_text("training: {optimizer: adam, max-tokens: 400}\n", encoding="utf-8")

@@ -14,6 +14,7 @@ import torch
 from fairseq.data import FairseqDataset
 from fairseq.data.data_utils_fast import batch_by_size_vec
 from fairseq.dataclass import utils
+from fairseq.distributed import utils as distributed
 from fairseq.file_io import PathManager
 from fairseq.modules import LearnedPositionalEmbedding
 from fairseq.modules.quantization.scalar import ops, quantize_model_
@@ -24,6 +25,7 @@ from torch import nn
 
 from diet_mt.fairseq_patches import repairs
 from diet_mt.layers.stack import PaddedEmbedding, QuantizedPaddedEmbedding
+from diet_mt.models.signature import OPTIONS
 from diet_mt.system.errors import UserError
 
 from ..toy import build, collate, position_parameters, sources, targets
@@ -276,3 +278,17 @@ def test_tables_of_positions_are_not_quantized(encoding: str) -> None:
     assert [
         name for name, table in after.items() if table.grad is None or not table.grad.any()
     ] == []
+
+
+def test_a_broadcast_checkpoint_has_the_options_of_its_weights(tmp_path: Path) -> None:
+    """By which stock checkpoints and tables of other lengths are adapted."""
+    place = (tmp_path / "store").as_uri()
+    torch.distributed.init_process_group("gloo", init_method=place, rank=0, world_size=1)
+    try:
+        state = {"model": {"weight": torch.ones(2)}, "cfg": {"model": {"max_source_positions": 7}}}
+        group = torch.distributed.group.WORLD
+        copy = distributed.broadcast_object(state, src_rank=0, group=group)
+    finally:
+        torch.distributed.destroy_process_group()
+    assert copy["model"]._metadata[OPTIONS] == {"max_source_positions": 7}
+    torch.testing.assert_close(copy["model"]["weight"], torch.ones(2))
