@@ -121,14 +121,9 @@ class DietDecoder(TransformerDecoderBase):
         self.self_attn_positions = cfg.encoding.attention_positions(self.attention_shape, modules)
         self.encoder_attn_positions = None
         if not no_encoder_attn:
-            self.encoder_attn_positions = cfg.encoding.attention_positions(
-                replace(self.attention_shape, max_keys=sources, kind=CROSS)
-            )
-        for number in cfg.encoding.skipped(self.num_layers):
-            layer = self.layers[number]
-            layer.self_attn.scaling /= cfg.encoding.content_scale_in(DECODER)
-            if layer.encoder_attn is not None:
-                layer.encoder_attn.scaling /= cfg.encoding.content_scale_in(CROSS)
+            shape = replace(self.attention_shape, max_keys=sources, kind=CROSS)
+            modules = [layer.encoder_attn for layer in self.layers.children()]
+            self.encoder_attn_positions = cfg.encoding.attention_positions(shape, modules)
 
     def max_positions(self) -> int:
         return longest_sentence(self.attention_shape, super().max_positions())

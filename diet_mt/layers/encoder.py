@@ -95,8 +95,6 @@ class DietEncoder(TransformerEncoderBase):
             first_is_cls=self.first_is_cls,
             extrapolation=cfg.beyond_table,
         )
-        for number in cfg.encoding.skipped(self.num_layers):
-            self.layers[number].self_attn.scaling /= cfg.encoding.content_scale_in(ENCODER)
         modules = [layer.self_attn for layer in self.layers.children()]
         self.self_attn_positions = cfg.encoding.attention_positions(self.attention_shape, modules)
 

@@ -358,9 +358,11 @@ class PositionEncoding:
         self, shape: AttentionShape, attention: Sequence[Any] = ()
     ) -> AttentionPositions | None:
         """The module for one kind of attention, or None where it does not act; ``attention``: see
-        :class:`AttentionPositions`.
+        :class:`AttentionPositions`. Those of layers without positions lose the factor of q . k.
         """
         skipped = self.skipped(shape.layers)
+        for number in skipped if attention else ():
+            attention[number].scaling /= self.content_scale_in(shape.kind)
         if shape.kind not in self.acts_in or len(skipped) == shape.layers:
             return None
         positions = self.in_attention(replace(shape, skipped=skipped))

@@ -91,8 +91,8 @@ def test_every_encoding(encoding: str, sharing: str | None) -> None:
     rows = sources(LENGTHS[:7])
     batches = collate(rows, "left"), collate(rows[1:6], "right"), collate(rows[2:5])
     for seed in range(1, 9):  # not every model has sentences longer than a period
-        found = assert_equal(talkative(encoding, sharing, seed, **ROOM), *batches)
-        if max(len(one["tokens"]) for hypotheses in found for one in hypotheses) > PERIOD:
+        sentences = assert_equal(talkative(encoding, sharing, seed, **ROOM), *batches)
+        if max(len(one["tokens"]) for own in sentences for one in own) > PERIOD:
             return
     pytest.fail("all sentences are short")
 

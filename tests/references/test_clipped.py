@@ -10,6 +10,8 @@ and shares one set of vectors among the heads; it has no values. Its two clips m
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -26,21 +28,21 @@ wav2vec2, xlnet = modeling("wav2vec2_bert"), modeling("xlnet")
 
 B, H, D = 2, 3, 4
 E = H * D
+CONFIG: dict[str, Any] = {
+    "hidden_size": E,
+    "num_attention_heads": H,
+    "relative_attention": True,
+    "pos_att_type": ["c2p", "p2c"],
+    "attention_probs_dropout_prob": 0.0,
+    "hidden_dropout_prob": 0.0,
+}
 any_length = pytest.mark.parametrize("length", [1, 2, 7, 40])
 any_clip = pytest.mark.parametrize("clip", [1, 3, 16, 64])
 
 
 def their_deberta(clip: int) -> nn.Module:
     """Their attention in float64, without the number that they add to all of Q^r."""
-    config = transformers.DebertaConfig(
-        hidden_size=E,
-        num_attention_heads=H,
-        relative_attention=True,
-        max_relative_positions=clip,
-        pos_att_type=["c2p", "p2c"],
-        attention_probs_dropout_prob=0.0,
-        hidden_dropout_prob=0.0,
-    )
+    config = transformers.DebertaConfig(max_relative_positions=clip, **CONFIG)
     attention: nn.Module = deberta.DisentangledSelfAttention(config).double().eval()
     for parameter in attention.parameters():
         nn.init.normal_(parameter)
@@ -105,15 +107,7 @@ def test_buckets_of_deberta(buckets: int, clip: int, length: int) -> None:
 @pytest.mark.parametrize("shared", [True, False])
 @any_buckets
 def test_deberta_of_versions_2_and_3(buckets: int, clip: int, length: int, shared: bool) -> None:
-    config = transformers.DebertaV2Config(
-        hidden_size=E,
-        num_attention_heads=H,
-        relative_attention=True,
-        max_relative_positions=clip,
-        pos_att_type=["c2p", "p2c"],
-        attention_probs_dropout_prob=0.0,
-        hidden_dropout_prob=0.0,
-    )
+    config = transformers.DebertaV2Config(max_relative_positions=clip, **CONFIG)
     config.position_buckets, config.share_att_key = buckets, shared
     theirs = deberta_v2.DisentangledSelfAttention(config).eval()
     encoding = Deberta(clip=clip, buckets=buckets, shared_projections=shared or None)

@@ -255,7 +255,7 @@ def test_the_loss_is_fairseqs() -> None:
     expected = nn.functional.cross_entropy(LOGITS, GOLD, reduction="sum")
     torch.testing.assert_close(loss, expected)
     assert count == 7
-    assert "rows" not in values  # nothing is kept while training
+    assert "rows" not in values  # collected outside of training only
     assert DietSentencePredictionCriterion.logging_outputs_can_be_summed() is False
 
 
