@@ -10,8 +10,8 @@ from setuptools.command.build_py import build_py
 
 README = Path(__file__).parent / "README.md"
 PACKAGE = Path(__file__).parent / "diet_mt" / "__init__.py"
-# Loops of a decoding step. Not a Python module: it is loaded with ctypes, and asked from which
-# sources it was made. Optional: without a C++ compiler, torch's operators do the same more slowly.
+# Loops of a decoding step. Not a Python module: it is loaded with ctypes, and has a checksum of
+# its sources. Optional: without a C++ compiler, torch's operators do the same more slowly.
 KERNELS = [Path("diet_mt/kernels", name) for name in ("cpu.cpp", "step.inc", "int8.inc")]
 CHECKSUM = zlib.crc32(b"".join(Path(__file__).parent.joinpath(p).read_bytes() for p in KERNELS))
 # Folders of the checkout that the installed package has as diet_mt/share/FOLDER. Commands prefer
@@ -63,7 +63,7 @@ setup(
             optional=True,
         )
     ],
-    # Of any package: what is read or compiled beside its code.
+    # Data files of any package, and sources of the kernels.
     package_data={
         "": ["*.cpp", "*.css", "*.html", "*.inc", "*.js", "*.json", "*.yaml"],
         "diet_mt.corpora": ["demo_corpus/*.bz2"],
@@ -83,7 +83,6 @@ setup(
         "scipy",
         "sentencepiece",
         "sentencex",
-        "shtab",
         "submitit",
         "subword-nmt",
         "tabulate",
@@ -97,11 +96,11 @@ setup(
     # with fairseq in the list above a plain `pip install .` would fetch torchaudio, and with it
     # perhaps another torch.
     extras_require={
-        # CTranslate2, beside which `diet-mt bench speed` times decoding.
+        # CTranslate2, for comparison in `diet-mt bench speed`.
         "benchmark": ["ctranslate2>=4.6,<5"],
         # Drives an installed Chromium, in which tests use the leaderboard's page.
         "browser": ["playwright"],
-        # Which language a line is in, for the cleaning of corpora. It asks for numpy >= 2, which
+        # The language of a line, in the cleaning of corpora. It requires numpy >= 2, which
         # stock fairseq does not run with; it works with older ones, too.
         "cleaning": ["py3langid"],
         # diet-mt export, and the runtime of its ONNX files.

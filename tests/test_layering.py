@@ -10,8 +10,6 @@
 The table of docs/design.md has the parts in this order.
 One arrow points back: the ``__init__`` of a folder that registers names imports ``plugin``, so that
 whoever has one of the names has all.
-
-The sources are parsed, never imported, so the tests hold whatever is installed.
 """
 
 from __future__ import annotations
@@ -22,8 +20,6 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-
-import pytest
 
 from diet_mt.cli.main import COMMANDS
 
@@ -40,14 +36,14 @@ ALLOWED: dict[str, set[str]] = {
     "__main__": {"cli"},
     "plugin": {"models", "tasks", "criterions", "encoders", "fairseq_patches", "nn"},
     # The tools.
-    "cli": {"bench", "bert", "corpora", "decoding", "evaluation", "export", "figures", "report"}
-    | {"experiments", "models", "plugin", "positions", "system", "__version__", "shtab"},
+    "cli": {"bert", "corpora", "evaluation", "experiments", "export", "figures", "models", "plugin"}
+    | {"positions", "report", "system", "__version__"},
     "experiments": {"system", "evaluation", "bert", "corpora", "fairseq_patches", "submitit"}
     | {"torch", "fairseq", "yaml"},
     "report": {"evaluation", "corpora", "positions", "system", "PIL", "matplotlib", "numpy"}
     | {"tabulate", "yaml"},
     "export": {"bench", "layers", "nn", "positions", "system", "torch", "numpy", "ctranslate2"},
-    "bench": {"evaluation", "decoding", "models", "positions", "report", "system", "register"}
+    "bench": {"evaluation", "decoding", "models", "positions", "report", "system"}
     | {"torch", "fairseq"},
     "figures": {"corpora", "report", "evaluation", "layers", "positions", "system", "torch"}
     | {"numpy", "fairseq"},
@@ -100,9 +96,6 @@ MADE_OF = {
     "tupe": {"t5"},
     "sites": {"absolute"},
 }
-
-# Parts that move text and records, without fairseq or torch.
-LIGHT = {"system", "corpora", "bert"}
 
 # Names that are words of their own: a comparison counts if it also says encoding.
 AMBIGUOUS = {"none"}
@@ -188,24 +181,6 @@ def _of_another_encoding(module: tuple[str, ...], target: tuple[str, ...]) -> bo
     return target[1] not in SHARED | MADE_OF.get(module[1], set())
 
 
-def encoding_names(package: Path) -> set[str]:
-    """What the encodings call themselves: the string ``name`` of each class under positions/."""
-    names = set()
-    for path in (package / "positions").glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            for statement in node.body if isinstance(node, ast.ClassDef) else []:
-                if isinstance(statement, ast.Assign):
-                    targets = statement.targets
-                elif isinstance(statement, ast.AnnAssign):
-                    targets = [statement.target]
-                else:
-                    continue
-                is_name = any(isinstance(t, ast.Name) and t.id == "name" for t in targets)
-                if is_name and isinstance(statement.value, ast.Constant):
-                    names.add(str(statement.value.value))
-    return names
-
-
 def _strings(node: ast.AST) -> set[str]:
     texts = (n.value for n in ast.walk(node) if isinstance(n, ast.Constant))
     return {value.replace("_", "-") for value in texts if isinstance(value, str)}
@@ -277,26 +252,13 @@ def test_imports_go_down_the_table_of_the_page() -> None:
 
 
 def test_encodings_are_chosen_by_name_only_under_positions() -> None:
-    names = encoding_names(PACKAGE)
+    names = set(CASES)
     places = {
         "/".join(module): branches_on(text, names)
         for module, text in SOURCES.items()
         if module[0] != "positions"
     }
     assert {module: lines for module, lines in places.items() if lines} == {}
-
-
-def test_every_encoding_of_the_package_is_known() -> None:
-    """By the text of the sources alone; the registry has its own test."""
-    assert encoding_names(PACKAGE) == CASES.keys()
-
-
-def test_what_encodings_share_are_no_encodings() -> None:
-    files = {path.stem for path in (PACKAGE / "positions").glob("*.py")}
-    assert files >= SHARED | MADE_OF.keys()
-    for name in SHARED:
-        text = (PACKAGE / "positions" / f"{name}.py").read_text(encoding="utf-8")
-        assert not re.search(r"^    name = ", text, re.MULTILINE), name
 
 
 def parts_behind(module: str) -> set[str]:
@@ -323,53 +285,3 @@ def test_a_command_that_uses_fairseq_has_the_plugin() -> None:
             assert parts & {"plugin", *(part for part, _ in REGISTERING)}, command
             using += 1
     assert using
-
-
-def test_what_moves_text_and_records_does_without_fairseq() -> None:
-    light = [module for module in SOURCES if part_of(module) in LIGHT]
-    assert {part_of(module) for module in light} == LIGHT
-    for module in light:
-        parts = parts_behind(".".join(module))
-        assert not parts & {"fairseq", "torch", "models"}, module
-
-
-# A module, a statement, and what is wrong with it.
-STATEMENTS = [
-    ("positions/diet", "from fairseq.modules import X", "positions may not import fairseq"),
-    ("nn/attention", "def f():\n    from fairseq import utils", "nn may not import fairseq"),
-    ("nn/attention", "importlib.import_module('fairseq.utils')", "may not import fairseq"),
-    ("positions/diet", "from ..layers import X", "may not import layers"),
-    ("layers/encoder", "from .. import models", "layers may not import models"),
-    ("positions/diet", "from . import shaw", "imports the encoding shaw"),
-    ("positions/terms", "from .shaw import ShawTerms", "terms imports the encoding shaw"),
-    ("models/a", "from .. import plugin", "models may not import plugin"),
-    ("models/a", "import diet_mt", "are relative"),
-    ("newcomer", "", "say in ALLOWED"),
-    ("__init__", "from importlib import import_module", None),
-    ("tasks/__init__", "from .. import plugin as plugin\nfrom . import a", None),
-    ("positions/diet", "from .base import X\nimport torch, math", None),
-    ("positions/tupe", "from .t5 import T5Bias\nfrom .factors import product", None),
-]
-
-
-@pytest.mark.parametrize(("module", "source", "complaint"), STATEMENTS)
-def test_wrong_imports_are_found(module: str, source: str, complaint: str | None) -> None:
-    complaints = wrong_imports(source, tuple(module.split("/")))
-    assert len(complaints) == (complaint is not None)
-    assert (complaint or "") in "".join(complaints)
-
-
-@pytest.mark.parametrize(
-    ("source", "lines"),
-    [
-        ("x = name in ('learned', 'diet_rel')", [1]),
-        ("match name:\n    case 'diet-rel' | 'learned': pass", [1]),
-        ("if name.startswith('diet'): pass", [1]),
-        ("if cfg.position_encoding == 'none': pass", [1]),
-        ("if sharing == 'none': pass", []),
-        ("if line.startswith('H-'): pass", []),
-        ("encodings = ['none', 'diet-rel']", []),
-    ],
-)
-def test_branches_on_an_encoding_are_found(source: str, lines: list[int]) -> None:
-    assert branches_on(source, {"none", "learned", "diet-rel"}) == lines

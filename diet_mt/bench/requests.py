@@ -22,7 +22,6 @@ MEASURES = ("train", "forward", "decode")
 SHAPES = ("base", "small")
 BASELINES = ("learned", "segments-at-input")
 DEVICES = ("cpu", "cuda")
-PRECISIONS = ("fp32", "fp16", "bf16")
 
 
 def source_and_target(text: str) -> tuple[int, int]:
@@ -136,34 +135,6 @@ class Encoder(Command):
 
     def run(self) -> None:
         from .encoder import measure_all
-
-        measure_all(self)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Operators(Command):
-    """Counts the operators of a training step, and how often Python waits for the device.
-
-        diet-mt bench operators > operators.jsonl               without a GPU
-
-    Counts the operators that fairseq's trainer dispatches to torch for one batch of random
-    sentences. Each system runs in its own process, stock fairseq without the plugin. Most operators
-    launch one GPU kernel; views and allocations, which launch none, are counted separately. The
-    device meta computes nothing, but takes the code paths of a GPU, with torch's GPU kernels for
-    attention and dropout. Prints JSON lines to stdout.
-    """
-
-    systems: Sequence[str] = option(
-        "systems", ("stock", "sinusoidal", "rotary", "diet_rel", "diet_abs")
-    )
-    size: str = option("model size: tiny, base, big", "base")
-    precisions: Sequence[str] = option("precisions", PRECISIONS, choices=PRECISIONS)
-    device: str = option("device", "meta", choices=("meta", "cpu"))
-    tokens: Positive = option("tokens of a batch", 16384)
-    vocabulary: Positive = option("vocabulary size", 32768)
-
-    def run(self) -> None:
-        from .operators import measure_all
 
         measure_all(self)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +21,7 @@ from ..evaluation.requests import (
 )
 from ..system.errors import UserError
 from ..system.files import make_folder
-from ..system.options import Command, File, Finite, Folder, Positive, argument, need_file, option
+from ..system.options import Command, File, Folder, Positive, argument, need_file, option
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,56 +111,6 @@ class Average(Command):
         if not self.dry_run:
             save(average(paths), self.out)
         print(f"{self.out}\tthe mean of {', '.join(path.name for path in paths)}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Parity(Command):
-    """Compares the beam search of this package with fairseq's on a test set.
-
-        diet-mt parity checkpoints/*.1 > parity.jsonl
-
-    Compares the order, tokens, scores and token log-probabilities of all hypotheses. Sentences with
-    differences are decoded again in float64. If the searches then agree, the difference is counted
-    as a tie: two candidates of a step had equal scores in float32. CHECKPOINT is a translation
-    model: a file, or a folder with checkpoint_best.pt. Prints a JSON line for each checkpoint to
-    stdout, and progress to stderr.
-    """
-
-    checkpoints: Sequence[Path] = argument("checkpoint file or folder", metavar="CHECKPOINT")
-    data: Folder | None = option("corpus folder or its bin (default: the checkpoint's)", None)
-    subset: str = option("split of the data", "test")
-    beam: Positive = option("beam size", 10)
-    lenpen: Finite = option("exponent of the length penalty", 0.6)
-    max_tokens: Positive = option("source tokens of a batch", 4096)
-    dry_run: bool = option("only list the checkpoints", False)
-
-    def run(self) -> None:
-        checkpoints = [best_in(path) for path in self.checkpoints]
-        for path in checkpoints:
-            need_file(path, "checkpoint")
-        if self.dry_run:
-            print("\n".join(map(str, checkpoints)))
-            return
-        from .. import plugin as plugin
-        from ..bench.rows import environment
-        from ..corpora.binarized import bin_folder
-        from ..decoding.parity import Searches
-        from ..evaluation.checkpoint import load_with_task
-        from ..evaluation.fairseq_options import quiet
-
-        quiet()
-        facts = environment("cpu", "parity", self.words)
-        for path in checkpoints:
-            loaded = load_with_task(path, self.data and bin_folder(self.data))
-            print(path, file=sys.stderr)
-            searches = Searches(
-                *loaded,
-                subset=self.subset,
-                max_tokens=self.max_tokens,
-                beam=self.beam,
-                lenpen=self.lenpen,
-            )
-            print(json.dumps({**searches.compared(), **facts}), flush=True)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..figures.config import FigureConfig
+from ..figures import FigureConfig
 from ..system.errors import UserError
 from ..system.options import Command, File, Folder, Positive, Seed, argument, option
 

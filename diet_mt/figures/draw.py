@@ -14,8 +14,8 @@ from ..report.blocks import Block
 from ..report.style import save
 from ..system.errors import UserError
 from ..system.files import make_folder
+from . import FigureConfig
 from .capture import System, need_split, open_systems
-from .config import FigureConfig
 from .heads import HeadRow, head_blocks, head_rows
 from .patterns import PatternRow, pattern_pictures, pattern_rows, segment_pictures, segment_rows
 from .rank import RankRow, rank_pictures, rank_rows

@@ -18,8 +18,8 @@ from torch import Tensor
 from ..evaluation.json_rows import Row
 from ..positions import DECODER, KINDS
 from ..report.blocks import Block, Note, Table
+from . import FigureConfig
 from .capture import AttentionRecord, System, fitting, record, sentences
-from .config import FigureConfig
 from .patterns import Pattern, patterns
 
 PATTERNS = ("local", "shifted", "global", "between")

@@ -16,8 +16,8 @@ from torch import Tensor
 from ..evaluation.json_rows import Row
 from ..positions import DECODER, KINDS
 from ..report.style import pyplot
+from . import FigureConfig
 from .capture import TITLES, System, fitting, joined, record
-from .config import FigureConfig
 
 # Figure 6: sentences of 32 tokens, the second segment from position 16 on.
 SEGMENT_TOKENS, BORDER = 32, 16

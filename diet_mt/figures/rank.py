@@ -15,8 +15,8 @@ from ..evaluation.json_rows import Row
 from ..layers.multihead import AttentionCall
 from ..positions import KINDS
 from ..report.style import line_styles, pyplot, tick_text
+from . import FigureConfig
 from .capture import TITLES, AttentionRecord, System, added_rows, fitting, joined, record
-from .config import FigureConfig
 
 LOGITS, POSITIONAL = WHATS = ("logits", "positional logits")
 _DIGITS = 3  # significant, of a singular value in a row

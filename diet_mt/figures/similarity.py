@@ -17,8 +17,8 @@ from ..evaluation.json_rows import Row
 from ..positions import CROSS, DECODER, ENCODER, AttentionPositions, PositionRange
 from ..positions.factors import FactorBias
 from ..report.style import color_of, pyplot
+from . import FigureConfig
 from .capture import TITLES, System, added_rows, fitting
-from .config import FigureConfig
 from .patterns import DIVERGING, LEVELS
 
 BINS = 40

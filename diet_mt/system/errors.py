@@ -1,4 +1,4 @@
-"""Errors that a user can mend."""
+"""Errors caused by user input."""
 
 import re
 

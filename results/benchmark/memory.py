@@ -14,11 +14,11 @@ import warnings
 import weakref
 from typing import ClassVar
 
+import operators
 import torch
 from torch.utils._pytree import tree_iter
 
 from diet_mt import register
-from diet_mt.bench import operators
 from diet_mt.bench.speed import model_words, training_words
 from diet_mt.bench.worker import RANDOM_DATA, System
 from diet_mt.models.architectures import SIZES

@@ -1,4 +1,4 @@
-"""The table of rows of ``diet-mt parity``, as Markdown.
+"""The table of rows of ``compare.py``, as Markdown.
 
 python results/search_parity/table.py results/search_parity/*.jsonl > results/search_parity.md
 """

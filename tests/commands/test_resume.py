@@ -14,7 +14,6 @@ from diet_mt.cli.main import main
 
 from .encoders import Encoders
 from .runner import PLUGIN, ROOT, Done, command
-from .test_bad_input import assert_one_line
 from .workshop import (
     MAX_SOURCE,
     MAX_TARGET,
@@ -221,9 +220,9 @@ def test_two_processes_continue_where_they_were(workshop: Workshop, tmp_path: Pa
 HYDRA = ROOT / "config" / "hydra"
 
 
-def hydra_train(workshop: Workshop, saved: Path, *more: str, folder: Path = HYDRA) -> Done:
+def hydra_train(workshop: Workshop, saved: Path, *more: str) -> Done:
     """fairseq-hydra-train with the configuration, from any working folder."""
-    where = ("--config-dir", folder, "--config-name", "diet_rel_tiny")
+    where = ("--config-dir", HYDRA, "--config-name", "diet_rel_tiny")
     given = (f"common.user_dir={PLUGIN}", f"task.data={workshop.bin}")
     words = (*where, *given, f"checkpoint.save_dir={saved}", *more)
     return workshop.run("hydra-train", *words, cwd=saved.parent)
@@ -254,20 +253,6 @@ def test_hydra_train_trains_as_train_does(workshop: Workshop, tmp_path: Path) ->
     assert same(state(saved)["model"], state(folder)["model"])
     generated = workshop.generate("diet-rel", "--path", saved / "checkpoint_last.pt").ok()
     assert len(texts(generated.stdout)) == len(workshop.lines())
-
-
-def test_bad_input_of_hydra_train(workshop: Workshop, tmp_path: Path) -> None:
-    """hydra catches errors itself and shows them with a traceback by default."""
-    done = hydra_train(workshop, tmp_path / "saved", "model.position_encoding=diet")
-    assert_one_line(done, "--position-encoding diet")
-    # A misspelt key in YAML, of which hydra has several lines.
-    text = (HYDRA / "diet_rel_tiny.yaml").read_text(encoding="utf-8")
-    wrong = text.replace("  position_encoding:", "  position_encodings:")
-    (tmp_path / "diet_rel_tiny.yaml").write_text(wrong, encoding="utf-8")
-    done = hydra_train(workshop, tmp_path / "saved", folder=tmp_path)
-    assert done.status != 0
-    assert "position_encodings" in done.stderr
-    assert not list(tmp_path.glob("saved/*.pt"))
 
 
 def test_from_a_checkpoint_of_fairseq(

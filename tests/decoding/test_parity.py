@@ -10,14 +10,12 @@ from typing import Any
 
 import pytest
 import torch
-from fairseq import utils
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
 from diet_mt import kernels
 from diet_mt.decoding.generator import BeamSearchGenerator, GnmtBeamSearchGenerator
 from diet_mt.decoding.length_penalty import GnmtGenerator
-from diet_mt.decoding.parity import compare, in_float64
 from diet_mt.models.diet_transformer import DietTransformerModel
 from diet_mt.system.errors import UserError
 
@@ -170,16 +168,6 @@ def test_in_float32(changes: dict[str, Any]) -> None:
     assert_the_same(ours, search(SequenceGenerator, model, source), rounding=1e-5)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_gives_finite_scores_in_order(dtype: torch.dtype) -> None:
-    """Both searches round in other places, so their hypotheses need not be the same."""
-    model = talkative("diet-abs", None).to(dtype)
-    for hypotheses in search(BeamSearchGenerator, model, collate(sources(LENGTHS), "left")):
-        scores = [float(one["score"]) for one in hypotheses]
-        assert all(torch.isfinite(torch.tensor(scores)))
-        assert scores == sorted(scores, reverse=True)
-
-
 @pytest.mark.usefixtures("either_memory")
 def test_scores_that_are_no_numbers_are_refused() -> None:
     model = talkative("diet-rel", None)
@@ -234,43 +222,3 @@ def test_a_batch_leaves_no_tensors_behind(kind: type[SequenceGenerator]) -> None
     finally:
         gc.enable()
         gc.unfreeze()
-
-
-def hypothesis(tokens: list[int], score: float) -> dict[str, Any]:
-    by_token = torch.full((len(tokens),), score / len(tokens))
-    tensors = torch.tensor(tokens), torch.tensor(score), by_token
-    return dict(zip(("tokens", "score", "positional_scores"), tensors, strict=True))
-
-
-def test_comparison_of_hypotheses() -> None:
-    """``diet-mt parity``."""
-    one, two = hypothesis([5, 6, 2], -1.0), hypothesis([7, 2], -2.0)
-    assert compare([8, 9], [[one, two], [two]], [[one, two], [two]]) == {
-        "sentences": 2,
-        "hypotheses": 3,
-        "equal": 3,
-        "score_error": 0.0,
-        "differences": [],
-    }
-    near = hypothesis([5, 6, 2], -1.003)
-    assert compare([8], [[one]], [[near]])["score_error"] == pytest.approx(0.003, abs=1e-6)
-    twin = hypothesis([8, 2], -2.001)
-    record = compare([4], [[one, two, twin]], [[one, twin, two]])
-    assert record["equal"] == 1
-    (difference,) = record["differences"]
-    assert (difference["sentence"], difference["ranks"]) == (4, [2, 3])
-    assert difference["largest_gap"] == pytest.approx(0.001, rel=0.01)
-    for ours, theirs in (([one, two], [one]), ([one], [one, two])):
-        (difference,) = compare([4], [ours], [theirs])["differences"]
-        assert (difference["ranks"], difference["largest_gap"]) == ([2], 0.0)
-        assert difference["hypotheses"] == [len(ours), len(theirs)]
-
-
-def test_models_compute_in_float64_for_a_while() -> None:
-    model = torch.nn.Linear(3, 2)
-    before = model.weight.clone()
-    with in_float64([model]):
-        scores = utils.log_softmax(model(torch.ones(1, 3, dtype=torch.float64)), dim=-1)
-        assert (scores.dtype, scores.float().dtype) == (torch.float64, torch.float64)
-    assert torch.equal(model.weight, before)
-    assert torch.ones(1, dtype=torch.float64).float().dtype == torch.float32

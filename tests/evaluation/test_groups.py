@@ -1,4 +1,4 @@
-"""Comparable results, their names, and the options of models in them."""
+"""Comparable results, and their names."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 from diet_mt.evaluation.groups import BASELINE, Group, group, size_of
-from diet_mt.evaluation.records import Result, model_data
-from diet_mt.models.options import DietTransformerConfig, NestedConfig, PositionOptions
-from diet_mt.models.options import nested_config as checked
+from diet_mt.evaluation.records import Result
 from diet_mt.system.errors import UserError
 
 from .rows import row, seeds_of
@@ -166,71 +164,3 @@ def test_the_baseline_has_the_fewest_overrides() -> None:
     (own,) = group(rows)
     assert own.baseline is not None
     assert own.baseline.bleu == 30.0
-
-
-# Option of a model -> an encoding that takes it, and values that each make a model of their own.
-VALUES: dict[str, tuple[str, tuple[Any, ...]]] = {
-    "position_encoding": ("", ("none", "sinusoidal", "learned", "shaw", "t5", "diet-rel")),
-    "position_in": ("shaw", (None, "encoder,decoder", "encoder", "decoder", "cross")),
-    "position_input": ("diet-abs", (None, "learned", "sinusoidal", "concat")),
-    "position_layers": ("rotary", (None, "::2", "0,3")),
-    "position_randomized": ("diet-rel", (None, 4096, 8192)),
-    "position_sharing": ("diet-rel", (None, "head-wise", "layer-wise")),
-    "position_rank": ("diet-abs", (None, 64, 128, 512)),
-    "position_clip": ("shaw", (None, 8, 20)),
-    "position_values": ("shaw", (False, True)),
-    "position_buckets": ("t5", (None, 16)),
-    "position_max_distance": ("t5", (None, 64)),
-    "linformer_k": ("linformer", (None, 16)),
-    "position_kernel": ("kerple", (None, "power")),
-    "position_base": ("rotary", (None, 500.0)),
-    "position_fraction": ("rotary", (None, 0.25, 0.5)),
-    "position_trained_slopes": ("alibi", (False, True)),
-    "position_shared_projections": ("deberta", (False, True)),
-    "position_shift": ("shape", (None, 100)),
-    "position_global_shift": ("cape", (None, 10.0)),
-    "position_local_shift": ("cape", (None, 0.0)),
-    "position_global_scale": ("cape", (None, 1.4)),
-    "attention_scale": ("diet-rel", ("head", "model")),
-}
-# Rotary's scaling is chosen when decoding, too; its values go together.
-SCALED = [
-    {"position_scaling": "linear", "position_scaling_factor": 2.0},
-    {"position_scaling": "linear", "position_scaling_factor": 4.0},
-    {"position_scaling": "yarn", "position_scaling_factor": 2.0, "position_trained_length": 64},
-    {"position_scaling": "llama3", "position_scaling_factor": 2.0, "position_trained_length": 64},
-    {
-        "position_scaling": "longrope",
-        "position_scaling_factor": 2.0,
-        "position_trained_length": 64,
-        "position_pair_factors": "1,1.5,2",
-    },
-    {"position_scaling": "yarn", "position_scaling_factor": 2.0, "position_trained_length": 99},
-]
-
-
-def model_row(seed: int, encoding: str, **options: Any) -> Result:
-    """The row of a model with these options, all of one architecture, as an evaluation makes it."""
-    config = DietTransformerConfig(position_encoding=encoding or options["position_encoding"])
-    for name, value in options.items():
-        setattr(config, name, value)
-    text = checked(config, NestedConfig).signatures()[0]
-    given = {name.replace("_", "-"): value for name, value in options.items()}
-    return row(seed=seed, positions=text, model=model_data(given), hypotheses=str(seed))
-
-
-def test_models_that_differ_in_an_option_are_lines_of_their_own() -> None:
-    for name, (encoding, values) in VALUES.items():
-        rows = [model_row(n, encoding, **{name: each}) for n, each in enumerate(2 * values)]
-        (own,) = group(rows)
-        assert len(own.lines) == len(values) == len(names(own)), name
-        for line in own.lines:
-            first, second = (each.seed for each in line.results)
-            assert second == first + len(values), name
-    (own,) = group(model_row(seed, "rotary", **case) for seed, case in enumerate([{}, *SCALED]))
-    assert len(own.lines) == 1 + len(SCALED)
-    assert len(group([model_row(1, "shaw"), model_row(2, "shaw", encoder_layers=2)])) == 2
-    options = {field.name for field in dataclasses.fields(PositionOptions)} - {"_name"}
-    assert options == {*VALUES, *(name for each in SCALED for name in each)}
-    with pytest.raises(UserError, match="--position-rank 8"):
-        model_row(1, "shaw", position_rank=8)

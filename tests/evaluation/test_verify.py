@@ -162,7 +162,6 @@ def test_data_and_checkpoints_together(run: Path, place: Path, capsys: Captured)
 DATA = "data/toy.en-de"
 COMMANDS = {
     "average": "average FILE --out out.pt",
-    "parity": f"parity FILE --data {DATA} --beam 1",
     "evaluate": f"evaluate {DATA} FILE --beam 1 --max-len-b 3",
     "figures": f"figures FILE --data {DATA}/bin --out figures --only heads",
     "predict": "predict CoLA FILE",

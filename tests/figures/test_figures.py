@@ -105,7 +105,7 @@ def test_what_is_drawn_is_what_the_parameters_say(
 def test_pictures_are_of_the_numbers_alone(
     checkpoint: Write, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    where = ("--position-in", "encoder")
+    where = ("--position-in", "encoder", "--encoder-layers", "1", "--decoder-layers", "1")
     folders = [checkpoint(name, *where) for name in ("t5_tiny", "diet_abs_tiny")]
     words = ("--data", corpus, "--positions", N, "--sentences", 2, "--rank-tokens", 15)
     only = ("--only", "rank", "patterns", "similarity", "heads")

@@ -190,15 +190,6 @@ compiles = pytest.mark.skipif(not dynamo.is_dynamo_supported(), reason="not on t
 
 
 @compiles
-def test_other_lengths_compile_too() -> None:
-    model = build("diet-rel", encoder_layers=1, decoder_layers=1).eval()
-    graph = torch.compile(model, backend="eager", dynamic=True)
-    for lengths in ((5, 3), (7, 4), (9, 6)):
-        source, previous = collate(sources(lengths)), collate(targets(lengths))
-        close(graph(source, None, previous)[0], model(source, None, previous)[0])
-
-
-@compiles
 @each_encoding
 def test_training_is_one_graph(encoding: str, sharing: str | None) -> None:
     model = build(encoding, sharing, encoder_layers=1, decoder_layers=1).train()

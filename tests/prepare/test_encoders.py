@@ -57,9 +57,6 @@ def test_pairs_with_two_test_sets(official: Path, vocabulary: Path, tmp_path: Pa
     assert state(out) == before
     assert "--max-length 30, not --max-length 128" in only_error(prepare("glue", "MNLI", *given))
 
-    prepare(*words, "--out", tmp_path / "two", "--workers", 2).ok()
-    assert texts(tmp_path / "two") == texts(out)
-
 
 def test_scores_and_languages(official: Path, vocabulary: Path, tmp_path: Path) -> None:
     given = ("--from", official / "glue", "--vocab", vocabulary, "--workers", 1)

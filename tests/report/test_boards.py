@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from diet_mt.report.blocks import Folded, Heading, Table, markdown, table
-from diet_mt.report.boards import STANDING, board, brief_board, commands, details, remarks
+from diet_mt.report.blocks import Folded, Table, markdown, table
+from diet_mt.report.boards import STANDING, board, commands, details, remarks
 from diet_mt.report.sections import Section
 
 from ..evaluation.rows import changed, row, seeds_of
@@ -108,19 +108,3 @@ def test_texts_of_rows_are_not_markup() -> None:
     shown = markdown(board([section([wild])]))
     assert "<!--" not in shown
     assert "<i>" not in shown
-
-
-def test_a_brief_board_is_narrow() -> None:
-    heading, table = brief_board([full()])
-    assert isinstance(heading, Heading)
-    assert isinstance(table, Table)
-    assert table.heads == [
-        "system",
-        "BLEU",
-        "±",
-        "cluster",
-        "length",
-        "to sinusoidal",
-        "p (Holm)",
-        "chrF",
-    ]
