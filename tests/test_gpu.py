@@ -76,20 +76,20 @@ def passed(model: DietTransformerModel, source: Tensor, previous: Tensor) -> dic
     logits, _ = model(source.to(device), None, previous.to(device))
     assert logits.device == device
     logits.double().sin().sum().backward()
-    found = {"logits": logits.detach()}
+    actual = {"logits": logits.detach()}
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
-        found[name] = parameter.grad
+        actual[name] = parameter.grad
     model.zero_grad()
-    return {name: value.double().cpu() for name, value in found.items()}
+    return {name: value.double().cpu() for name, value in actual.items()}
 
 
-def near(found: dict[str, Tensor], expected: dict[str, Tensor], rounding: float) -> None:
+def near(actual: dict[str, Tensor], expected: dict[str, Tensor], rounding: float) -> None:
     """Fails unless all differ by less than ``rounding`` times the largest number of all."""
-    assert found.keys() == expected.keys()
+    assert actual.keys() == expected.keys()
     largest = max(value.abs().max().item() for value in expected.values())
     for name, value in expected.items():
-        assert (found[name] - value).abs().max().item() <= rounding * largest, name
+        assert (actual[name] - value).abs().max().item() <= rounding * largest, name
 
 
 @each_encoding
@@ -111,9 +111,9 @@ def test_half_precision_is_close(encoding: str, sharing: str | None, dtype: torc
     expected = model(*(batch()[0], None, batch()[1]))[0].detach()
     limit = tolerance(dtype, expected)
     half = moved(model).to(dtype)
-    found = passed(half, *batch())
-    torch.testing.assert_close(found["logits"], expected, rtol=0, atol=limit)
-    assert all(value.isfinite().all() for value in found.values())
+    actual = passed(half, *batch())
+    torch.testing.assert_close(actual["logits"], expected, rtol=0, atol=limit)
+    assert all(value.isfinite().all() for value in actual.values())
     with torch.no_grad():  # the shortest target has two tokens
         steps = step_by_step(
             half.eval(), *(tokens.to(DEVICE) for tokens in (batch()[0], batch()[1][:, :2]))
@@ -128,10 +128,10 @@ def test_autocast_is_close(encoding: str, sharing: str | None, dtype: torch.dtyp
     model = build(encoding, sharing).float()
     expected = passed(model, *batch())
     with torch.autocast(DEVICE, dtype):
-        found = passed(moved(model), *batch())
+        actual = passed(moved(model), *batch())
     limit = tolerance(dtype, expected["logits"])
-    torch.testing.assert_close(found["logits"], expected["logits"], rtol=0, atol=limit)
-    assert all(value.isfinite().all() for value in found.values())
+    torch.testing.assert_close(actual["logits"], expected["logits"], rtol=0, atol=limit)
+    assert all(value.isfinite().all() for value in actual.values())
 
 
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,21 +174,21 @@ def test_torch_has_a_fused_kernel_for_it(
     model = moved(build(encoding, sharing, **LONG, **without_weights(encoding)))
     half = copy.deepcopy(model).to(dtype)
     with sdpa_kernel(FUSED):
-        found = passed(half, *given)
+        actual = passed(half, *given)
     plain(monkeypatch)
     expected = passed(model, *given)["logits"]
     limit = max(tolerance(dtype, expected), SINGLE * expected.abs().max().item())
-    torch.testing.assert_close(found["logits"], expected, rtol=0, atol=limit)
-    assert all(value.isfinite().all() for value in found.values())
+    torch.testing.assert_close(actual["logits"], expected, rtol=0, atol=limit)
+    assert all(value.isfinite().all() for value in actual.values())
 
 
 def searched(kind: Any, model: DietTransformerModel, prefix: Any = None, **more: Any) -> Hypotheses:
     """What a search finds where the model is, on the CPU then."""
     device = next(model.parameters()).device
     given = None if prefix is None else torch.tensor(prefix, device=device)
-    found = search(kind, model, collate(sources(LENGTHS), "left").to(device), given, **more)
-    assert all(one["score"].device == device for hypotheses in found for one in hypotheses)
-    return [[{name: x.cpu() for name, x in one.items()} for one in each] for each in found]
+    actual = search(kind, model, collate(sources(LENGTHS), "left").to(device), given, **more)
+    assert all(one["score"].device == device for hypotheses in actual for one in hypotheses)
+    return [[{name: x.cpu() for name, x in one.items()} for one in each] for each in actual]
 
 
 @each_encoding
@@ -214,10 +214,10 @@ def test_captured_steps_find_the_same(encoding: str, sharing: str | None) -> Non
     )
     for batch in batches:
         expected = here.generate([model], {"net_input": {"src_tokens": batch}})
-        found = captured.generate([there], {"net_input": {"src_tokens": batch.to(DEVICE)}})
-        assert all(one["score"].device.type == DEVICE for each in found for one in each)
+        actual = captured.generate([there], {"net_input": {"src_tokens": batch.to(DEVICE)}})
+        assert all(one["score"].device.type == DEVICE for each in actual for one in each)
         assert_the_same(
-            [[{name: x.cpu() for name, x in one.items()} for one in each] for each in found],
+            [[{name: x.cpu() for name, x in one.items()} for one in each] for each in actual],
             expected,
         )
     assert captured._replays is not None
@@ -248,8 +248,8 @@ WISHES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("wish", WISHES, ids=lambda wish: wish.replace(" ", "-"))
 def test_options_of_the_search(wish: str) -> None:
     model = talkative("diet-rel", None, seed=2)
-    found = searched(BeamSearchGenerator, moved(model), **WISHES[wish])
-    assert_the_same(found, searched(BeamSearchGenerator, model, **WISHES[wish]))
+    actual = searched(BeamSearchGenerator, moved(model), **WISHES[wish])
+    assert_the_same(actual, searched(BeamSearchGenerator, model, **WISHES[wish]))
 
 
 @torch.no_grad()
@@ -259,8 +259,8 @@ def test_the_best_of_a_large_vocabulary(dtype: torch.dtype) -> None:
     scores, limits = torch.randn(7, 3, dtype=dtype), Limits(pad=1, unk=3)
     values, *places = Vocabulary(layer).best(features, scores, 6, limits)
     there = Vocabulary(layer.to(DEVICE)), features.to(DEVICE), scores.to(DEVICE)
-    found, *others = there[0].best(*there[1:], 6, limits)
-    torch.testing.assert_close(found.cpu(), values)
+    actual, *others = there[0].best(*there[1:], 6, limits)
+    torch.testing.assert_close(actual.cpu(), values)
     assert [each.tolist() for each in others] == [each.tolist() for each in places]
 
 
@@ -275,9 +275,9 @@ def test_cross_entropy(form: Loss, dtype: torch.dtype, monkeypatch: pytest.Monke
         assert loss.device.type == DEVICE
         return loss.cpu(), nll.cpu()
 
-    found = values(there, dtype, WITH_PADS, 0.1)
+    actual = values(there, dtype, WITH_PADS, 0.1)
     expected = values(fairseqs, torch.float64, WITH_PADS, 0.1)
-    for own, exact in zip(found, expected, strict=True):
+    for own, exact in zip(actual, expected, strict=True):
         rounding = 1e-12 if dtype == torch.float64 else 1e-5
         torch.testing.assert_close(own.double(), exact, rtol=rounding, atol=rounding)
 
@@ -333,9 +333,9 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
 def trained(done: Done, *updates: int) -> None:
     """Fails unless these updates were made on the GPU, each with a loss that is a number."""
     assert USED.search(done.ok().stdout)
-    found = losses(done.stdout)
-    assert sorted(found) == list(updates)
-    assert all(math.isfinite(float(loss)) for loss in found.values())
+    actual = losses(done.stdout)
+    assert sorted(actual) == list(updates)
+    assert all(math.isfinite(float(loss)) for loss in actual.values())
 
 
 PRECISIONS = (
@@ -370,8 +370,8 @@ def test_training_loses_what_it_loses_on_the_cpu(workshop: Workshop, tmp_path: P
     assert USED.search(here)
     assert not USED.search(there)
     expected = {update: float(loss) for update, loss in losses(there).items()}
-    found = {update: float(loss) for update, loss in losses(here).items()}
-    assert found == pytest.approx(expected, abs=0.01)
+    actual = {update: float(loss) for update, loss in losses(here).items()}
+    assert actual == pytest.approx(expected, abs=0.01)
 
 
 def test_translations_are_those_of_the_cpu(workshop: Workshop) -> None:
@@ -379,9 +379,9 @@ def test_translations_are_those_of_the_cpu(workshop: Workshop) -> None:
         translations(workshop.generate("diet-rel", *more).ok().stdout) for more in ((), ("--cpu",))
     )
     assert ours.keys() == theirs.keys()
-    for number, found in ours.items():
-        assert found.texts == theirs[number].texts
-        assert found.scores == pytest.approx(theirs[number].scores, abs=1e-3)
+    for number, actual in ours.items():
+        assert actual.texts == theirs[number].texts
+        assert actual.scores == pytest.approx(theirs[number].scores, abs=1e-3)
     half = translations(workshop.generate("diet-rel", "--fp16").ok().stdout)
     assert half.keys() == ours.keys()
 
@@ -400,8 +400,8 @@ def test_an_encoder_with_segments_in_fp16(workshop: Workshop, tmp_path: Path) ->
 def test_diet_mt_trains_in_bfloat16(place: Path) -> None:
     """Validation with BLEU included."""
     more = ("--gpus", 1, "--precision", "auto", "--max-update", 5)
-    said = finish(start(*training("auto", *more), cwd=place, **SEEN))
-    assert "1 x 1 GPUs, bf16, batches of 400 tokens, 2 for an update: 800 tokens" in said
+    printed = finish(start(*training("auto", *more), cwd=place, **SEEN))
+    assert "1 x 1 GPUs, bf16, batches of 400 tokens, 2 for an update: 800 tokens" in printed
     log = (place / "auto" / "train.log").read_text(encoding="utf-8")
     assert USED.search(log)
     assert re.search(r"\| bleu [\d.]+ .*\| num_updates 5\b", log)

@@ -114,9 +114,9 @@ def test_a_masked_key_has_no_weight_at_all() -> None:
 def test_log_sums(kind: torch.dtype, entries: int) -> None:
     logits = 30 * torch.randn(ROWS, entries + 7, dtype=kind)[:, :entries]
     sums = kernels.log_sums(logits)
-    found = logits - sums[:, :1] - sums[:, 1:]
+    actual = logits - sums[:, :1] - sums[:, 1:]
     expected = logits.double().log_softmax(-1).to(kind)
-    torch.testing.assert_close(found, expected, rtol=KINDS[kind], atol=KINDS[kind])
+    torch.testing.assert_close(actual, expected, rtol=KINDS[kind], atol=KINDS[kind])
 
 
 @torch.no_grad()
@@ -142,9 +142,9 @@ def test_what_is_no_number_is_never_chosen() -> None:
 
 def test_slots_that_no_row_has() -> None:
     slots = torch.tensor([[0, 2, 9], [0, 4, 9]], dtype=torch.int32)  # read: the first two
-    found = kernels.free_slots(slots, 2, 6)
-    assert found is not None
-    assert found.tolist() == [1, 3]
+    actual = kernels.free_slots(slots, 2, 6)
+    assert actual is not None
+    assert actual.tolist() == [1, 3]
     assert kernels.free_slots(slots.clamp(max=2), 2, 3) is None
 
 
@@ -201,8 +201,8 @@ def test_one_precision() -> None:
     logits = torch.randn(2, 300, dtype=torch.float64)
     scores = torch.randn(1, 2)
     sums = kernels.log_sums(logits)
-    found = kernels.best(logits, sums, scores, 5)
-    for one, other in zip(found, kernels.best(logits, sums, scores.double(), 5), strict=True):
+    actual = kernels.best(logits, sums, scores, 5)
+    for one, other in zip(actual, kernels.best(logits, sums, scores.double(), 5), strict=True):
         assert torch.equal(one, other)
 
 

@@ -31,7 +31,7 @@ STDLIB = "the standard library"
 # Part of the package -> the other parts and the outside packages it may import. The standard
 # library and the part itself always may be. What is new directly under diet_mt/ gets a line here.
 ALLOWED: dict[str, set[str]] = {
-    # Light: what it brings is loaded by name, when it is asked for.
+    # Light: what it brings is loaded by name, on use.
     "__init__": set(),
     "__main__": {"cli"},
     "plugin": {"models", "tasks", "criterions", "encoders", "fairseq_patches", "nn"},

@@ -326,8 +326,8 @@ class AttentionProbe(nn.Module):
             query = query + self.added.rows(range(query.size(0))).transpose(0, 1)
         positions = NO_TERMS
         if self.positions is not None:
-            found = self.positions.for_layers(range(query.size(0)), range(source.size(0)))
-            positions = found[self.layer]
+            terms = self.positions.for_layers(range(query.size(0)), range(source.size(0)))
+            positions = terms[self.layer]
         out: Tensor = self.attention(query, source, AttentionCall(positions, mask))[0]
         return out
 
@@ -336,10 +336,10 @@ class AttentionProbe(nn.Module):
 ROUNDING = 1e-10
 
 
-def close(found: Tensor, expected: Tensor) -> None:
+def close(actual: Tensor, expected: Tensor) -> None:
     """Fails unless both have one shape and, up to rounding in float64, one content."""
-    assert found.shape == expected.shape
-    torch.testing.assert_close(found, expected, rtol=0, atol=ROUNDING)
+    assert actual.shape == expected.shape
+    torch.testing.assert_close(actual, expected, rtol=0, atol=ROUNDING)
 
 
 def step_by_step(model: DietTransformerModel, source: Tensor, previous: Tensor) -> Tensor:

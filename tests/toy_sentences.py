@@ -138,7 +138,7 @@ def attention_calls(model: DietRobertaModel) -> Iterator[list[Call]]:
     """Records the last call of the attention module of every layer."""
     layers = list(model.encoder.sentence_encoder.layers.children())
     calls: dict[int, Call] = {}
-    found: list[Call] = []
+    ordered: list[Call] = []
 
     def keep(number: int) -> Any:
         def hook(module: PositionalAttention, given: Any, out: Any) -> None:
@@ -151,8 +151,8 @@ def attention_calls(model: DietRobertaModel) -> Iterator[list[Call]]:
         layer.self_attn.register_forward_hook(keep(number)) for number, layer in enumerate(layers)
     ]
     try:
-        yield found
+        yield ordered
     finally:
         for hook in hooks:
             hook.remove()
-        found.extend(calls[number] for number in sorted(calls))
+        ordered.extend(calls[number] for number in sorted(calls))

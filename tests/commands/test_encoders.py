@@ -133,10 +133,10 @@ def test_classification_and_its_row(
     best = float(best_of(folder, "matthews")["valid_matthews"])
     assert best > 60  # one word decides; nothing is learnt: 0
     checkpoint, results = folder / "checkpoint_best.pt", here / "results" / "tasks"
-    kept = ("--results", results, "--predictions", here / "results" / "predictions")
+    outputs = ("--results", results, "--predictions", here / "results" / "predictions")
     given = (encoders.task("CoLA"), checkpoint, "--pretrained", encoders.checkpoint("diet-rel"))
     for _ in range(2):  # another evaluation of the same run replaces its row
-        assert called("predict", *given, *kept) == 0
+        assert called("predict", *given, *outputs) == 0
     assert f"CoLA\tvalid\t{GLUE['dev']} examples\tmatthews {best:.4f}\t" in capsys.readouterr().out
     (result,) = read_task_results(results / "CoLA.jsonl")
     assert result.score == best
@@ -160,7 +160,7 @@ def test_classification_and_its_row(
     submission = (here / "submission" / "CoLA.tsv").read_text(encoding="utf-8").split("\n")
     assert submission[0] == "index\tprediction"
     assert [line.split("\t")[0] for line in submission[1:-1]] == [str(n) for n in range(11)]
-    assert called("predict", *given, *kept, "--split", "test") == 2
+    assert called("predict", *given, *outputs, "--split", "test") == 2
     assert "test of CoLA has no labels" in capsys.readouterr().err
 
 
@@ -197,9 +197,9 @@ def test_answers_and_their_rows(
     assert float(best["valid_f1"]) > 60
     results = here / "results" / "tasks"
     given = (questions, checkpoint, "--out", here / "results" / "answers", "--batch-size", "7")
-    kept = ("--results", results, "--pretrained", encoders.checkpoint("diet-rel"))
+    outputs = ("--results", results, "--pretrained", encoders.checkpoint("diet-rel"))
     splits = ("valid", "test_xquad_en", "test_mlqa_de")
-    assert called("answer", *given, "--split", *splits, *kept) == 0
+    assert called("answer", *given, "--split", *splits, *outputs) == 0
     scores = f"f1 {float(best['valid_f1']):.4f} exact_match {float(best['valid_exact_match']):.4f}"
     cells = capsys.readouterr().out.split("\n")[0].split("\t")
     assert cells[:4] == ["SQuAD", "valid", "30 questions", scores]

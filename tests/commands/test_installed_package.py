@@ -41,9 +41,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_module_is_installed(installed: Path) -> None:
     def contents(folder: Path) -> set[str]:
-        kept = [path for path in folder.rglob("*") if path.suffix in SHIPPED]
-        found = {path.relative_to(folder) for path in kept}
-        return {str(path) for path in found if path.parts[0] != "share"}
+        files = [path for path in folder.rglob("*") if path.suffix in SHIPPED]
+        paths = {path.relative_to(folder) for path in files}
+        return {str(path) for path in paths if path.parts[0] != "share"}
 
     assert contents(installed) == contents(PLUGIN)
 

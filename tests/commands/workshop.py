@@ -189,8 +189,8 @@ def ended_state(folder: Path, name: str = "checkpoint_last.pt") -> dict[str, Any
     """What is the same in every run of a training, with and without a stop: all but the clock."""
     ended = state(folder, name)
     extra = ended.pop("extra_state", {})
-    kept = extra.keys() - {"metrics", "previous_training_time"}
-    ended["extra_state"] = {key: extra[key] for key in kept}
+    names = extra.keys() - {"metrics", "previous_training_time"}
+    ended["extra_state"] = {key: extra[key] for key in names}
     ended["optimizer_history"] = ended["optimizer_history"][-1]  # one for each start
     del ended["cfg"]  # names the folder
     return ended

@@ -146,8 +146,8 @@ def test_all_filters_over_files_keep_the_sides_together(tmp_path: Path) -> None:
     for what in clean.DROPPED:
         assert counts[what] == sum(kind == what for kind, _ in dirt), what
     assert counts["read"] == 42
-    kept = 42 - sum(counts[what] for what in clean.DROPPED)
-    assert counts["kept"] == len(lines[0]) == len(lines[1]) == kept
+    remaining = 42 - sum(counts[what] for what in clean.DROPPED)
+    assert counts["kept"] == len(lines[0]) == len(lines[1]) == remaining
     by_german = {s["de"]: s["en"] for s in wmt18.sentences(300, seed=0)}
     assert all(by_german.get(de, en) == en for de, en in zip(*lines, strict=True))
     raw, mended = (b"x  \xe2\x80\x8by\n", b"z\r\n"), (b"x y\n", b"z\n")

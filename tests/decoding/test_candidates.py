@@ -47,9 +47,9 @@ def never(logs: Tensor) -> None:
 
 
 def only_the_end(logs: Tensor) -> None:
-    kept = logs[:, EOS].clone()
+    ends = logs[:, EOS].clone()
     logs.fill_(-math.inf)
-    logs[:, EOS] = kept
+    logs[:, EOS] = ends
 
 
 LIMITS = {
@@ -67,12 +67,12 @@ def test_against_the_whole_vocabulary(size: int, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(candidates, "ROWS", rows)
         layer = output(size, bias)
         features, scores = torch.randn(B * K, E).double(), torch.randn(B, K).double()
-        found = Vocabulary(layer).best(features, scores, 2 * K, LIMITS[change])
+        actual = Vocabulary(layer).best(features, scores, 2 * K, LIMITS[change])
         wanted = expected(layer, features, scores, 2 * K, change)
         case = f"bias {bias}, {rows} rows at a time, {change.__name__}"
-        torch.testing.assert_close(found[0], wanted[0], rtol=0, atol=1e-12, msg=case)
-        assert torch.equal(found[1], wanted[1]), case
-        assert torch.equal(found[2], wanted[2]), case
+        torch.testing.assert_close(actual[0], wanted[0], rtol=0, atol=1e-12, msg=case)
+        assert torch.equal(actual[1], wanted[1]), case
+        assert torch.equal(actual[2], wanted[2]), case
 
 
 @pytest.mark.usefixtures("either_memory")

@@ -38,7 +38,7 @@ def generate(kind: Any, model: DietTransformerModel, *batches: Tensor, **more: A
     settings = {"beam_size": 4, "max_len_b": LONGEST, "len_penalty": 0.6} | more
     made = kind([model], ToyTask().target_dictionary, **settings)
     samples = [{"net_input": {"src_tokens": each}} for each in batches]
-    return [found for each in samples for found in made.generate([model], each)]
+    return [actual for each in samples for actual in made.generate([model], each)]
 
 
 class Stale(Replays):
@@ -80,9 +80,9 @@ def assert_equal(
 ) -> Hypotheses:
     expected = generate(kind, model, *batches, **more)
     with fixed(model):
-        found = generate(kind, model, *batches, **more)
-    assert_the_same(found, expected)
-    return found
+        actual = generate(kind, model, *batches, **more)
+    assert_the_same(actual, expected)
+    return actual
 
 
 @each_encoding
@@ -175,8 +175,8 @@ def test_half_precision_gives_finite_scores_in_order(dtype: torch.dtype, search:
     """All searches round in other places, so their hypotheses need not be the same."""
     model = talkative("diet-abs", None, **ROOM).to(dtype)
     with search(model):
-        found = generate(BeamSearchGenerator, model, collate(sources(LENGTHS[:9])))
-    for hypotheses in found:
+        actual = generate(BeamSearchGenerator, model, collate(sources(LENGTHS[:9])))
+    for hypotheses in actual:
         scores = [float(one["score"]) for one in hypotheses]
         assert all(map(math.isfinite, scores))
         assert scores == sorted(scores, reverse=True)
@@ -200,9 +200,9 @@ def test_a_word_without_finite_numbers_spoils_no_other_hypothesis(
     encoding: str, broken: float
 ) -> None:
     model, batch = talkative(encoding, None, 5, **ROOM), collate(sources(LENGTHS[:4]))
-    said = generate(BeamSearchGenerator, model, batch)
-    best = {word for hypotheses in said for word in hypotheses[0]["tokens"].tolist()}
-    others = [word for all_of in said for one in all_of for word in one["tokens"].tolist()]
+    before = generate(BeamSearchGenerator, model, batch)
+    best = {word for hypotheses in before for word in hypotheses[0]["tokens"].tolist()}
+    others = [word for all_of in before for one in all_of for word in one["tokens"].tolist()]
     low = next(word for word in others if word not in best)
     model.decoder.embed_tokens.weight[low] = broken
     assert_equal(model, batch)
@@ -249,12 +249,12 @@ class Step(TorchDispatchMode):
         given = [each for each in tree_leaves((args, kwargs)) if isinstance(each, Tensor)]
         if name != "lift_fresh":  # a number of Python's
             self.outside += [name for each in given if address(each) not in self._known]
-        found = func(*args, **(kwargs or {}))
-        for each in tree_leaves(found):
+        actual = func(*args, **(kwargs or {}))
+        for each in tree_leaves(actual):
             if isinstance(each, Tensor):
                 self._made.append(each)
                 self._known.add(address(each))
-        return found
+        return actual
 
 
 def address(tensor: Tensor) -> int:

@@ -74,8 +74,8 @@ def test_plain_beam_search_is_ours() -> None:
 def test_anything_else_is_fairseqs(
     options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = generator(**options)
-    assert type(found) in (SequenceGenerator, SequenceGeneratorWithAlignment)
+    actual = generator(**options)
+    assert type(actual) in (SequenceGenerator, SequenceGeneratorWithAlignment)
     assert not isinstance(generator(penalty="gnmt", **options), BeamSearchGenerator)
     monkeypatch.setenv(VARIABLE, "own")
     with pytest.raises(UserError, match="DIET_MT_SEARCH=own"):
@@ -99,8 +99,8 @@ def test_ensembles_and_other_models_are_fairseqs() -> None:
 )
 def test_a_decoder_of_ones_own_is_fairseqs(name: str) -> None:
     def scaled(self: Any, *given: Any, **more: Any) -> Any:
-        found = getattr(super(kind, self), name)(*given, **more)
-        return 2 * found if isinstance(found, Tensor) else found
+        actual = getattr(super(kind, self), name)(*given, **more)
+        return 2 * actual if isinstance(actual, Tensor) else actual
 
     model = build("diet-rel")
     kind = type("Scaled", (DietDecoder,), {name: scaled})
@@ -122,10 +122,10 @@ def test_allowed_words_are_fairseqs(
     penalty: str | None, kind: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, source = build("diet-rel").eval(), collate(sources((5, 3)))
-    found = generator([model], penalty, allowed=lambda sentence, words: [EOS, 7, 9])
-    assert type(found) is kind
+    actual = generator([model], penalty, allowed=lambda sentence, words: [EOS, 7, 9])
+    assert type(actual) is kind
     sample = {"net_input": {"src_tokens": source, "src_lengths": source.ne(1).sum(1)}}
-    for hypotheses in found.generate([model], sample):
+    for hypotheses in actual.generate([model], sample):
         assert {word for one in hypotheses for word in one["tokens"].tolist()} <= {EOS, 7, 9}
     monkeypatch.setenv(VARIABLE, "own")
     with pytest.raises(UserError, match="prefix_allowed_tokens_fn"):

@@ -37,17 +37,17 @@ def search(
     settings = {"beam_size": 4, "max_len_b": 8, "len_penalty": 0.6} | options
     generator = kind([model], ToyTask().target_dictionary, **settings)
     sample = {"net_input": {"src_tokens": source, "src_lengths": source.ne(1).sum(1)}}
-    found: Hypotheses = generator.generate([model], sample, prefix_tokens=prefix)
-    return found
+    actual: Hypotheses = generator.generate([model], sample, prefix_tokens=prefix)
+    return actual
 
 
 def assert_the_same(ours: Hypotheses, theirs: Hypotheses, rounding: float = ROUNDING) -> None:
     assert len(ours) == len(theirs)
-    for found, expected in zip(ours, theirs, strict=True):
-        assert [one["tokens"].tolist() for one in found] == [
+    for actual, expected in zip(ours, theirs, strict=True):
+        assert [one["tokens"].tolist() for one in actual] == [
             one["tokens"].tolist() for one in expected
         ]
-        for one, other in zip(found, expected, strict=True):
+        for one, other in zip(actual, expected, strict=True):
             assert one.keys() == other.keys()
             for name in ("score", "positional_scores"):
                 torch.testing.assert_close(
@@ -69,8 +69,8 @@ def test_every_encoding(encoding: str, sharing: str | None) -> None:
     for seed in range(1, 9):  # not every model ends its sentences at different lengths
         if seed > 2 and len(lengths) > 1:
             break
-        found = assert_parity(talkative(encoding, sharing, seed))
-        lengths |= {len(one["tokens"]) for hypotheses in found for one in hypotheses}
+        actual = assert_parity(talkative(encoding, sharing, seed))
+        lengths |= {len(one["tokens"]) for hypotheses in actual for one in hypotheses}
     assert len(lengths) > 1
 
 
@@ -141,8 +141,8 @@ PREFIXES = {
 @pytest.mark.parametrize("encoding", ["diet-rel", "rotary"])
 def test_prefixes(encoding: str, name: str) -> None:
     prefix = torch.tensor(PREFIXES[name])
-    found = assert_parity(talkative(encoding, None, seed=2), prefix=prefix, min_len=2)
-    for hypotheses, words in zip(found, PREFIXES[name], strict=True):
+    actual = assert_parity(talkative(encoding, None, seed=2), prefix=prefix, min_len=2)
+    for hypotheses, words in zip(actual, PREFIXES[name], strict=True):
         given = [word for word in words if word != 1]
         assert all(one["tokens"][: len(given)].tolist() == given for one in hypotheses)
 
@@ -186,24 +186,24 @@ def test_a_word_without_finite_numbers_spoils_no_other_hypothesis(
     encoding: str, broken: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, source = talkative(encoding, None, seed=3), collate(sources(LENGTHS), "left")
-    said = search(BeamSearchGenerator, model, source)
+    before = search(BeamSearchGenerator, model, source)
     # A word that hypotheses have, but no best one.
-    best = {word for hypotheses in said for word in hypotheses[0]["tokens"].tolist()}
-    others = [word for all_of in said for one in all_of for word in one["tokens"].tolist()]
+    best = {word for hypotheses in before for word in hypotheses[0]["tokens"].tolist()}
+    others = [word for all_of in before for one in all_of for word in one["tokens"].tolist()]
     low = next(word for word in others if word not in best)
     model.decoder.embed_tokens.weight[low] = broken
-    found = search(BeamSearchGenerator, model, source)
+    actual = search(BeamSearchGenerator, model, source)
     monkeypatch.setattr(kernels, "serve", lambda x: False)
-    assert_the_same(search(BeamSearchGenerator, model, source), found)
-    assert any(low in one["tokens"].tolist()[:-2] for all_of in said for one in all_of)
-    assert not any(low in one["tokens"].tolist()[:-2] for all_of in found for one in all_of)
+    assert_the_same(search(BeamSearchGenerator, model, source), actual)
+    assert any(low in one["tokens"].tolist()[:-2] for all_of in before for one in all_of)
+    assert not any(low in one["tokens"].tolist()[:-2] for all_of in actual for one in all_of)
 
 
 def test_a_beam_larger_than_what_can_be_said() -> None:
     """All 2 * 43 continuations of one step, and the vocabulary's padding among them nowhere."""
     model = build("diet-rel", tables=0.3).eval()
-    found = search(BeamSearchGenerator, model, collate(sources((5,))), beam_size=21, max_len_b=2)
-    assert all(0 <= word < 44 for one in found[0] for word in one["tokens"].tolist())
+    actual = search(BeamSearchGenerator, model, collate(sources((5,))), beam_size=21, max_len_b=2)
+    assert all(0 <= word < 44 for one in actual[0] for word in one["tokens"].tolist())
 
 
 @pytest.mark.usefixtures("either_memory")

@@ -134,16 +134,16 @@ def test_the_log_counts_sentences_that_are_too_long(
 def test_a_continued_run_has_the_batches_of_an_unbroken_one(
     reuse: bool, options: dict[str, bool], of_epoch: int
 ) -> None:
-    asked: list[int] = []
+    made: list[int] = []
 
     def make(task: Any, dataset: Any, *, epoch: int = 1, **options: Any) -> Any:
-        asked.append(epoch)
+        made.append(epoch)
         dataset.set_epoch(epoch)
         return Namespace(epoch=epoch)
 
     task, dataset = FairseqTask(None), Sentences(4, reuse=reuse)
     iterator = repairs.get_batch_iterator(make, task, dataset, epoch=5, **options)
-    assert (asked, iterator.epoch, dataset.epoch) == ([of_epoch], 5, 5)
+    assert (made, iterator.epoch, dataset.epoch) == ([of_epoch], 5, 5)
 
 
 @pytest.mark.parametrize("workers", [0, 1])

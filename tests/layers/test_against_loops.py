@@ -202,7 +202,7 @@ def test_the_input_of_each_stack_equals_the_formula(
             for position, token in enumerate(sentence):
                 term = [ALL[encoding].input_row(tables, position, c, width) for c in range(width)]
                 by_hand = words[token] * width**0.5 + torch.tensor(term, dtype=torch.float64)
-                # Sinusoids are kept in float32: half a unit of 1 is 6e-8.
+                # Sinusoids are stored in float32: half a unit of 1 is 6e-8.
                 torch.testing.assert_close(vectors[position], by_hand, rtol=0, atol=1e-7)
 
 

@@ -173,7 +173,7 @@ def test_input_and_attention_stand_at_the_same_positions() -> None:
     angle = drawn[:, None] * 10000.0 ** -(torch.arange(width // 2) / (width // 2 - 1))
     added = model.encoder.forward_embedding(source, None, drawn)[0] - words
     expected = torch.cat([angle.sin(), angle.cos()], dim=1).double()
-    # Sinusoids are kept in float32.
+    # Sinusoids are stored in float32.
     torch.testing.assert_close(added, expected.expand(2, -1, -1), rtol=0, atol=1e-5)
     assert [bool(torch.equal(each, drawn)) for each in calls[0]] == [True, True]
     cross = attention_positions(model, "cross")

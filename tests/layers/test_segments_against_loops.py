@@ -116,7 +116,7 @@ def test_the_input_equals_the_formula(
                 if segments == "input":
                     by_hand[c] += oracle.segment_row(of_segments, own[position], c)
             normed = torch.nn.functional.layer_norm(by_hand, (WIDTH,), eps=1e-5)
-            # Sinusoids are kept in float32.
+            # Sinusoids are stored in float32.
             torch.testing.assert_close(vectors[position], normed, rtol=0, atol=1e-6)
 
 

@@ -93,7 +93,7 @@ def test_retained_dropout_of_layers_and_stacks(side: str) -> None:
 
 @each_kind
 def test_inference_after_an_update_uses_the_new_weights(encoding: str, sharing: str | None) -> None:
-    """Nothing of the tables is kept from the validation before: the next one starts afresh.
+    """No tables of the preceding validation are reused.
 
     The update writes through ``.data``, as fairseq's Adam does, which torch does not count as one.
     """

@@ -1,4 +1,4 @@
-"""Memory is kept where glibc decides, and nowhere else."""
+"""Memory is retained where glibc decides, and nowhere else."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ print(first, then, faults)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc is for Linux")
 def test_in_a_process() -> None:
-    """Products of many shapes, as in beam search, leave few behind; freed tensors are kept."""
+    """Products of many shapes, as in beam search, leave few behind; freed memory is retained."""
     environment = {name: value for name, value in os.environ.items() if name not in SHAPES}
     command = [sys.executable, "-c", SCRIPT]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)

@@ -270,10 +270,10 @@ def of_bitext(folder: Path, *more: object) -> Outcome:
 def test_parallel_text_of_the_user(bitext: Path) -> None:
     out = bitext.parent / "out"
     printed = of_bitext(bitext).ok()
-    kept = int((out / "clean.tsv").read_text().split("pairs\tkept\t")[1].split("\n")[0])
-    assert SIZES["train"] / 2 < kept <= SIZES["train"]
+    pairs = int((out / "clean.tsv").read_text().split("pairs\tkept\t")[1].split("\n")[0])
+    assert SIZES["train"] / 2 < pairs <= SIZES["train"]
     assert "dropped\tduplicate pair\t" in (out / "clean.tsv").read_text()
-    for split, count in {**SIZES, "train": kept}.items():
+    for split, count in {**SIZES, "train": pairs}.items():
         assert f"{split}.de: {count}, expected {count}" in printed
     given = gzip.decompress((bitext / "test.en.gz").read_bytes())
     assert (out / "raw" / "test.en").read_bytes() == given
@@ -389,8 +389,8 @@ def test_results_of_wmt18(made: tuple[str, str, Path], archives: Path) -> None:
     assert state(out.parent) == before
     # The two directions of the German test set differ in the tests, as they might.
     tests = ("test", "test1") if pair == "de-en" else ("test",)
-    kept = len(lines_of(out / "clean" / "train.en"))
-    counts = {"train": kept, "valid": wmt18.SIZES["valid"], "test": wmt18.SIZES["test"]}
+    pairs = len(lines_of(out / "clean" / "train.en"))
+    counts = {"train": pairs, "valid": wmt18.SIZES["valid"], "test": wmt18.SIZES["test"]}
     for split in ("train", "valid", *tests):
         for lang in pair.split("-"):
             sentences = sentences_in(out / "bin" / f"{split}.{pair}.{lang}", f"dict.{lang}.txt")

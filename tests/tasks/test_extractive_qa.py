@@ -206,7 +206,7 @@ def questions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Fixed(torch.nn.Module):
-    """Says the same logits (B, S, 2) whatever it is asked."""
+    """Returns the same logits (B, S, 2) for all inputs."""
 
     def __init__(self, logits: torch.Tensor) -> None:
         super().__init__()
