@@ -83,6 +83,7 @@ setup(
         "scipy",
         "sentencepiece",
         "sentencex",
+        "shtab",
         "submitit",
         "subword-nmt",
         "tabulate",

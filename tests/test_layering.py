@@ -37,7 +37,7 @@ ALLOWED: dict[str, set[str]] = {
     "plugin": {"models", "tasks", "criterions", "encoders", "fairseq_patches", "nn"},
     # The tools.
     "cli": {"bert", "corpora", "evaluation", "experiments", "export", "figures", "models", "plugin"}
-    | {"positions", "report", "system", "__version__"},
+    | {"positions", "report", "system", "__version__", "shtab"},
     "experiments": {"system", "evaluation", "bert", "corpora", "fairseq_patches", "submitit"}
     | {"torch", "fairseq", "yaml"},
     "report": {"evaluation", "corpora", "positions", "system", "PIL", "matplotlib", "numpy"}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 
 from .. import __version__
-from ..system.options import run, unknown
+from ..system.options import Command, argument, run, unknown
 from .parser import Parser, filled
 
 # Name -> module and class of the command, and its one-line summary. Modules are imported on use.
@@ -48,9 +50,26 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "bench encoder": ("bench.requests:Encoder", "cost of encodings in BERT: the paper's table 1"),
     "bench parameters": ("bench.requests:Parameters", "parameter counts: the paper's table 6"),
     "bench curves": ("cli.reports:Curves", "learning curves: validation loss or perplexity"),
+    "completion": ("cli.main:Completion", "shell completion for bash or zsh"),
 }
 GROUPS = tuple(dict.fromkeys(name.split(" ")[0] for name in COMMANDS if " " in name))
 _HELP = ("-h", "--help")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Completion(Command):
+    """Prints a shell completion script for the commands and options of diet-mt.
+
+    eval "$(diet-mt completion bash)"                       in ~/.bashrc
+    diet-mt completion zsh > ~/.zfunc/_diet-mt              a folder of $fpath
+    """
+
+    shell: str = argument("bash or zsh", choices=("bash", "zsh"), metavar="shell")
+
+    def run(self) -> None:
+        import shtab
+
+        print(shtab.complete(tree(), shell=self.shell))
 
 
 def listing(group: str = "") -> str:
@@ -67,6 +86,21 @@ def parser_of(name: str) -> Parser:
     """The argument parser of a command."""
     module, _, kind = COMMANDS[name][0].partition(":")
     return Parser(name, getattr(import_module(f"..{module}", __package__), kind))
+
+
+def tree() -> argparse.ArgumentParser:
+    """The parser of all commands, for shell completion."""
+    root = argparse.ArgumentParser(prog="diet-mt")
+    words = root.add_subparsers()
+    groups = {}
+    for name, (_, what) in COMMANDS.items():
+        group, _, last = name.rpartition(" ")
+        if group and group not in groups:
+            # shtab omits groups without help.
+            groups[group] = words.add_parser(group, help=f"{group} COMMAND").add_subparsers()
+        parent = groups.get(group, words)
+        parent.add_parser(last, parents=[parser_of(name)], add_help=False, help=what)
+    return root
 
 
 def _refuse(message: str) -> int:

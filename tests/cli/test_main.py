@@ -1,18 +1,20 @@
-"""``diet-mt``: help, listing, and the parser that dataclasses make."""
+"""``diet-mt``: help, listing, completion, and the parser that dataclasses make."""
 
 from __future__ import annotations
 
 import io
 import os
+import subprocess
 import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import shtab
 
 from diet_mt.cli import reports, train
-from diet_mt.cli.main import COMMANDS, GROUPS, main
+from diet_mt.cli.main import COMMANDS, GROUPS, main, tree
 from diet_mt.cli.parser import Parser, filled
 from diet_mt.evaluation import records
 from diet_mt.figures import draw
@@ -82,6 +84,28 @@ def test_output_that_the_terminal_cannot_show_is_escaped(
     shown = written.buffer.getvalue().decode("ascii")
     assert r"Gr\xfc\xdfe" in shown
     assert "mine" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "known"),
+    [
+        ([], {name.split(" ")[0] for name in COMMANDS}),
+        (["prepare"], {name.split(" ")[1] for name in COMMANDS if name.startswith("prepare ")}),
+        (["leaderboard", "--format"], {"text", "markdown", "html", "svg"}),
+    ],
+)
+def test_bash_completes_commands_and_values(
+    tmp_path: Path, words: list[str], known: set[str]
+) -> None:
+    (tmp_path / "completion").write_text(shtab.complete(tree(), shell="bash"), encoding="utf-8")
+    program = f"""
+        . {tmp_path}/completion
+        COMP_WORDS=(diet-mt {" ".join(words)} '') COMP_CWORD={len(words) + 1}
+        _shtab_diet_mt
+        echo "${{COMPREPLY[@]}}"
+    """
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) == known
 
 
 # Choices that are declared apart from their owners, which load torch or fairseq.

@@ -81,6 +81,13 @@ class Bomb:
         return os.mkdir, (self.folder,)
 
 
+def test_half_a_checkpoint(workshop: Workshop, tmp_path: Path) -> None:
+    whole, checkpoint = workshop.checkpoint("diet-rel"), tmp_path / "checkpoint_last.pt"
+    checkpoint.write_bytes(whole.read_bytes()[: whole.stat().st_size // 2])
+    assert_one_line(workshop.generate("diet-rel", "--path", checkpoint), str(checkpoint))
+    assert_one_line(refused_training(workshop, "diet-rel", tmp_path), str(checkpoint))
+
+
 @pytest.mark.parametrize("is_zipped", [True, False], ids=["zip", "legacy"])
 def test_a_checkpoint_that_would_run_code(
     workshop: Workshop, tmp_path: Path, is_zipped: bool

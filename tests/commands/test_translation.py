@@ -41,10 +41,10 @@ GNMT = ("--task", "diet_translation", "--length-penalty", "gnmt")
 
 
 def assert_scores_of_full_pass(
-    outputs: dict[int, Translation], workshop: Workshop, checkpoint: Path
+    outputs: dict[int, Translation], workshop: Workshop, *checkpoints: Path, **overrides: object
 ) -> None:
     """Every printed hypothesis has the scores of teacher forcing."""
-    models, task = load(checkpoint)
+    models, task = load(*checkpoints, **overrides)
     lines = workshop.lines()
     assert sorted(outputs) == list(range(len(lines)))
     for number, one in outputs.items():
@@ -164,6 +164,13 @@ def test_alignments_stay_inside_the_sentence(workshop: Workshop) -> None:
         assert all(0 <= source < length for source, _ in pairs)
     # A model that has learnt the language looks about: not everything at one word.
     assert len({source for one in outputs["left"].values() for source, _ in one.alignments[0]}) > 5
+
+
+def test_an_ensemble_of_two_encodings(workshop: Workshop) -> None:
+    members = [workshop.checkpoint(encoding) for encoding in TRAINED]
+    done = workshop.generate(TRAINED[0], "--path", ":".join(map(str, members))).ok()
+    assert_scores_of_full_pass(translations(done.stdout), workshop, *members)
+    assert texts(done.stdout) != texts(workshop.decoded(TRAINED[0]))
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from diet_mt.cli.sweep import planned
 from diet_mt.experiments.jobs import ClusterJob, as_jobs, parameters
 from diet_mt.experiments.recipes import read
 from diet_mt.experiments.sweep import Run, sweep_of
+from diet_mt.system import progress
 
 from ..processes import is_alive, wait_until
 from .stubs import NAMES, SWEEP, TABLE, finish, here, kill_group, start, sweep, wait_for
@@ -55,6 +56,15 @@ def test_runs_side_by_side_have_one_thread_each(
     assert sweep("mine.yaml", *words, "--runs", "seed=1", "--runs", "seed=2,model=none") == 0
     assert "1 threads\n" in (here / "runs" / "shaw.1" / "sweep.log").read_text(encoding="utf-8")
     assert not (here / "runs" / "shaw.2").exists(), "not chosen"
+
+
+def test_the_status_of_a_run_is_printed_when_it_changes(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "EVERY_S", 0.3)
+    words = ("--set", "work=echo '  epoch 3, 300 updates, loss 7.564'; sleep 1.2")
+    assert sweep("mine.yaml", *words, *ONE) == 0
+    assert capfd.readouterr().err.count("none.1: epoch 3, 300 updates, loss 7.564\n") == 1
 
 
 def test_the_others_finish_when_one_fails(here: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -142,6 +142,19 @@ def test_a_failed_program_is_one_line(tmp_path: Path, command: list[str], messag
     assert "\n" not in str(caught.value)
 
 
+def test_progress_in_a_log_has_the_share_and_the_time_left(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = iter([0.0, 4.0, 11.0, 12.0, 25.0, 26.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(now))
+    assert list(progress.ticking("abcd", "read", "letters")) == list("abcd")
+    assert capsys.readouterr().err == (
+        "   read: 2 letters (50%, 0 min 11 s left), 0 letters/s, 11 s\n"
+        "   read: 4 letters, 0 letters/s, 25 s\n"
+        "   read: 4 letters, 0 letters/s, 26 s\n"
+    )
+
+
 TEXT = "INFO | train_inner | epoch 003:  {step} / 100 loss=4.1, nll_loss=2.6, ups=2, num_updates="
 JSON = '| train_inner | {"epoch": 2, "update": 1.5, "loss": "7.2", "ups": "4", "num_updates": "80"'
 

@@ -19,7 +19,7 @@ from diet_mt.system.engine import alone
 from diet_mt.system.errors import UserError
 
 from ..checkpoints import state_of
-from ..processes import is_alive, wait_until
+from ..processes import held, is_alive, wait_until
 
 
 def save_last(folder: Path, passed: int = 0, **where: int) -> bytes:
@@ -217,6 +217,13 @@ def test_a_training_that_needs_no_last_checkpoint_goes_on(
     for _ in range(2):
         with pytest.raises(UserError, match="signal 9"):
             train(tmp_path, option)
+
+
+def test_one_training_for_one_folder(tmp_path: Path, program: Program) -> None:
+    (tmp_path / "save").mkdir()
+    with held(tmp_path / "save"), pytest.raises(UserError, match="save: in use"):
+        train(tmp_path)
+    assert program.called() == []
 
 
 PARENT = """

@@ -172,6 +172,12 @@ def systems(tab: Page) -> list[str]:
     return [name.partition("_tiny")[0] for name in names.all_inner_texts()]
 
 
+def test_the_page_does_not_scroll_sideways(tab: Page) -> None:
+    tab.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    width = tab.evaluate("innerWidth")
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+
+
 def test_tables_sort_by_click_and_keyboard(tab: Page) -> None:
     assert systems(tab) == ["diet_rel", "shaw", "sinusoidal", "none"]
     table = tab.locator("#group-1 table").first
@@ -215,3 +221,17 @@ def test_any_two_systems_are_compared(tab: Page, sheet: Sheet, shown: Section) -
         assert float(rows[-1][1].split(" ")[0].replace("−", "-")) == sign * parts[-2]
     first.select_option("1")
     assert place.locator("tr").count() == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_both_colour_schemes(browser: Browser, toy: Path, scheme: Any) -> None:
+    context = browser.new_context(color_scheme=scheme)
+    opened = context.new_page()
+    opened.goto((toy / "page.html").as_uri())
+    red = "(c) => Number(getComputedStyle(document.body)[c].match(/\\d+/)[0])"
+    assert (opened.evaluate(red, "color") < opened.evaluate(red, "backgroundColor")) == (
+        scheme == "light"
+    )
+    applied = opened.locator("figure svg").first.evaluate("(svg) => getComputedStyle(svg).filter")
+    assert ("invert" in applied) == (scheme == "dark")
+    context.close()
