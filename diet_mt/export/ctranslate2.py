@@ -11,9 +11,9 @@ import torch
 
 from ..bench.worker import ACTIVATIONS, ctranslate2_spec, save_for_ctranslate2
 from ..positions import ENCODER
-from ..positions.position_ids import RandomizedPositions
+from ..positions.position_ids import RandomizedPositions, frequencies
 from ..positions.relative import RelativeBias
-from ..positions.rotary import BASE, RotaryPositions
+from ..positions.rotary import RotaryPositions
 from ..positions.shaw import ShawPositions
 from ..system.errors import UserError
 
@@ -84,8 +84,7 @@ def _positions(stack: Any) -> Optional[Tuple[Fields, List[Fields]]]:
             return None
         # This kind of scaling has a factor for each frequency.
         options = {"rotary_dim": columns, "rotary_scaling_type": RotaryScalingType.Su}
-        unscaled = BASE ** (-torch.arange(0, columns, 2, dtype=torch.float64) / columns)
-        factors = (unscaled / frequency[0]).float().numpy()
+        factors = (frequencies(columns, frequency.device) / frequency[0]).float().numpy()
         fields = {f"rotary_scaling_{kind}_factor": factors for kind in ("long", "short")}
         # ``factor`` is that of the length of queries and of keys.
         return options, [{**fields, "queries_scale": scale * factor**2}] * layers

@@ -360,11 +360,11 @@ class PositionEncoding:
         """The module for one kind of attention, or None where it does not act; ``attention``: see
         :class:`AttentionPositions`. Those of layers without positions lose the factor of q . k.
         """
+        if shape.kind not in self.acts_in:
+            return None
         skipped = self.skipped(shape.layers)
         for number in skipped if attention else ():
-            attention[number].scaling /= self.content_scale_in(shape.kind)
-        if shape.kind not in self.acts_in or len(skipped) == shape.layers:
-            return None
+            attention[number].scaling /= self.content_scale
         positions = self.in_attention(replace(shape, skipped=skipped))
         positions.scale = shape.head_dim**-0.5 * self.content_scale
         own = [module for n, module in enumerate(attention) if n not in skipped]

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ..nn.precision import at_least_float32, no_autocast
+from ..system.errors import UserError
 from .base import (
     SELF_ATTENTION,
     AttentionPositions,
@@ -94,6 +95,12 @@ class DebertaPositions(ClippedPositions):
         """(L|1, H|1, 2c+1, D)."""
         if self.tables():
             return vectors @ self.stacked(name)
+        count = self.shape.layers - len(self.shape.skipped)
+        if len(self.attention) != count:
+            raise UserError(
+                f"--position-shared-projections: `attention` has {len(self.attention)} modules with"
+                f" q_proj and k_proj, for {count} layers"
+            )
         layers = [getattr(module, f"{name[0]}_proj") for module in self.attention]
         rows = torch.stack([layer(vectors.to(self.like.dtype)) for layer in layers])  # (L, 2c+1, E)
         by_head: Tensor = rows.unflatten(-1, (self.shape.heads, -1)).transpose(1, 2)

@@ -23,6 +23,7 @@ from .base import (
     Table,
 )
 from .options import flag_option, option
+from .position_ids import frequencies
 from .relative import RelativeBias, distances
 
 # KERPLE: the lowest rate of the authors' code (chijames/KERPLE), which clamps there after each
@@ -170,8 +171,7 @@ class SandwichBias(RelativeBias):
 
     def by_distance(self, lowest: int, highest: int) -> Tensor:
         device, heads = self.like.device, self.shape.heads
-        pairs = torch.arange(WIDTH // 2, dtype=torch.float64, device=device)
-        angle = distances(lowest, highest, device)[:, None] * 10000.0 ** (-2 * pairs / WIDTH)
+        angle = distances(lowest, highest, device)[:, None] * frequencies(WIDTH, device)
         product = (angle.cos() - 1).sum(-1)  # (count,)
         head = torch.arange(1, heads + 1, dtype=torch.float64, device=device)[:, None]
         return (product / (8 * head / heads)).unsqueeze(0)  # (1, H, count)

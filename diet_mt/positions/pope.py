@@ -17,7 +17,7 @@ from .base import (
     PositionEncoding,
     Table,
 )
-from .position_ids import PositionRange, as_tensor
+from .position_ids import PositionRange, as_tensor, frequencies
 from .terms import PositionTerms, Row, select_row
 
 
@@ -71,8 +71,7 @@ class PopePositions(AttentionPositions):
 
     def terms(self, queries: PositionRange, keys: PositionRange) -> list[PositionTerms]:
         device, size = self.like.device, self.shape.head_dim
-        column = torch.arange(size, dtype=torch.float64, device=device) / size
-        angle = as_tensor(queries, device)[:, None] * 10000.0**-column  # (T, D) in float64
+        angle = as_tensor(queries, device)[:, None] * frequencies(2 * size, device)  # (T, D)
         phases = self.stacked("phase").clamp(-2 * math.pi, 0)  # (L|1, H|1, D)
         of_keys = directions(angle + phases.unsqueeze(2))  # (2, L|1, H|1, T, D)
         of_queries = directions(angle[None])

@@ -24,6 +24,9 @@ from ..system.errors import UserError
 # Positions of T tokens: a range without steps or, randomized, a tensor (T,) of ascending integers.
 PositionRange = range | Tensor
 
+# Base of frequencies (Vaswani et al. 2017).
+BASE = 10000.0
+
 REFUSE, CLIP, REPEAT = EXTRAPOLATIONS = ("refuse", "clip", "repeat")
 
 
@@ -42,6 +45,14 @@ def as_tensor(positions: PositionRange, device: torch.device) -> Tensor:
     if isinstance(positions, Tensor):
         return positions
     return torch.arange(positions.start, positions.stop, device=device)
+
+
+def frequencies(width: int, device: torch.device, base: float | Tensor = BASE) -> Tensor:
+    """Angle per position of each pair of E columns, base^(-2c/E): (E/2,) in float64, or (T, E/2) of
+    bases (T, 1).
+    """
+    pair = torch.arange(0, width, 2, dtype=torch.float64, device=device) / width
+    return torch.pow(base, -pair)
 
 
 def required_size(positions: PositionRange) -> int:

@@ -20,10 +20,9 @@ from .base import (
     PositionEncoding,
 )
 from .options import option, optional, options_of
-from .position_ids import PositionRange, as_tensor
+from .position_ids import BASE, PositionRange, as_tensor, frequencies
 from .terms import PositionTerms, Row, select_row
 
-BASE = 10000.0
 # Scalings and the options that each of them needs.
 SCALINGS = {
     "linear": ("scaling_factor",),
@@ -202,7 +201,6 @@ class Rotary(PositionEncoding):
         in float64, with T for ``dynamic`` at ``position`` (T,).
         """
         width, factor = self.columns(head_dim), self.scaling_factor or 1.0
-        pair = torch.arange(0, width, 2, dtype=torch.float64, device=position.device) / width
         base: Any = self.base or BASE
         if self.scaling in ("ntk", "dynamic"):
             stretch: Any = factor
@@ -211,11 +209,11 @@ class Rotary(PositionEncoding):
                 stretch = factor * (tokens / (self.trained_length or 1)).clamp(min=1) - (factor - 1)
             # A single pair is the fastest, which is unchanged.
             base = base * stretch ** (width / max(width - 2, 1))
-        frequency = torch.atleast_2d(torch.pow(base, -pair))
+        frequency = torch.atleast_2d(frequencies(width, position.device, base))
         if self.scaling == "linear":
             frequency = frequency / factor
         elif self.scaling == "longrope":
-            frequency = frequency / pair.new_tensor(self.factors())
+            frequency = frequency / frequency.new_tensor(self.factors())
         elif self.scaling in ("yarn", "llama3"):
             share = self._share(frequency)
             frequency = frequency * (1 - share) + frequency / factor * share

@@ -89,10 +89,12 @@ class EncodingAtSites(PositionEncoding):
                 ends = [int(end) if end else None for end in part.split(":")]
                 chosen |= set(every[slice(*ends)] if len(ends) > 1 else [every[int(part)]])
         except (ValueError, TypeError, IndexError):
+            chosen = set()
+        if not chosen:
             raise UserError(
-                f"--position-layers {self.layers}: give numbers below {layers}, or slices such as "
-                "0:3 or ::2, separated by commas"
-            ) from None
+                f"--position-layers {self.layers}: selects no layers; give numbers below {layers}, "
+                "or slices such as 0:3 or ::2, separated by commas"
+            )
         return tuple(number for number in every if number not in chosen)
 
     def token_dim(self, embed_dim: int) -> int:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from ..nn.precision import at_least_float32, no_autocast
 from .base import AttentionPositions, AttentionShape, PositionEncoding, Table, normal
+from .position_ids import frequencies
 from .relative import ClippedPositions, ClippedTerms
 from .terms import PositionTerms
 
@@ -47,8 +48,7 @@ class TransformerXlPositions(ClippedPositions):
         device, width = self.like.device, self.shape.embed_dim
         dtype = at_least_float32(self.like.dtype)
         distance = torch.arange(furthest, -furthest - 1, -1, device=device)  # i - j
-        pair = torch.arange(0, width, 2, dtype=torch.float64, device=device) / width
-        angle = distance[:, None] * torch.pow(10000.0, -pair)  # in float64
+        angle = distance[:, None] * frequencies(width, device)  # in float64
         sinusoids = torch.cat([angle.sin(), angle.cos()], dim=1)[:, :width].to(dtype)  # (2c+1, E)
         with no_autocast(device):
             of_keys = sinusoids @ self.stacked("key")  # (L|1, H|1, 2c+1, D)

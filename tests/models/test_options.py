@@ -33,7 +33,7 @@ from diet_mt.models.options import (
 )
 from diet_mt.models.roberta_options import DietRobertaConfig, plain_options, sentence_config
 from diet_mt.positions import NAMES
-from diet_mt.positions.rotary import BASE
+from diet_mt.positions.position_ids import BASE
 from diet_mt.system.errors import UserError
 
 from .. import toy_sentences
@@ -478,6 +478,7 @@ INVALID: list[tuple[str, dict[str, Any], str]] = [
     ("t5", {"position_in": "cross", "no_cross_attention": True}, "--position-in cross"),
     ("learned", {"position_in": "encoder"}, "learned"),
     ("diet-rel", {"position_layers": "2"}, "--position-layers 2"),
+    ("diet-rel", {"position_layers": "2:"}, "--position-layers 2::"),
     ("diet-rel", {"position_layers": "0:3:x"}, "--position-layers 0:3:x"),
     ("learned", {"position_layers": "1:"}, "--position-layers 1:"),
     ("diet-rel", {"position_layers": "1:", "decoder_layers_to_keep": "0,2"}, "layers-to-keep"),

@@ -133,6 +133,15 @@ def test_an_encoding_that_cannot_be_created(name: str, options: dict[str, Any], 
         create(name, heads=3, head_dim=4, max_length=9, **options)
 
 
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_shared_projections_of_another_number_of_layers(count: int) -> None:
+    sizes = {"layers": 2, "heads": 3, "head_dim": 4, "max_length": 9}
+    positions = create("deberta", shared_projections=True, **sizes)
+    positions.attention = [object()] * count
+    with pytest.raises(UserError, match=f"--position-shared-projections: .* {count} .* 2 layers"):
+        positions.for_layers(range(5), range(5))
+
+
 # Options that mean nothing by themselves, and those that go with them.
 WITH_OTHERS: dict[str, dict[str, Any]] = {
     "scaling": {"scaling_factor": 2.0},

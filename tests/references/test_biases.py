@@ -1,5 +1,5 @@
-"""ALiBi against BLOOM and MPT of transformers (``models/bloom``, ``models/mpt``), T5 against
-``T5Attention`` (``models/t5/modeling_t5.py``).
+"""ALiBi against BLOOM and MPT of transformers (``models/bloom``, ``models/mpt``) and, with trained
+slopes, against the loops of Marian; T5 against ``T5Attention`` (``models/t5/modeling_t5.py``).
 
 BLOOM and MPT write m_h j instead of -m_h (i - j), BLOOM counting the keys from the first and MPT
 from the last: under a causal mask a constant per row, which softmax ignores. Neither has an
@@ -11,11 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from diet_mt.positions import DECODER, ENCODER, AttentionShape
+from diet_mt.positions import CROSS, DECODER, ENCODER, AttentionShape, create
 from diet_mt.positions.decay import AlibiBias, slopes
 from diet_mt.positions.t5 import T5Bias, buckets_of
 
@@ -68,6 +69,69 @@ def test_alibi_under_a_causal_mask(theirs: Rows) -> None:
         content = torch.randn(heads, T, T, dtype=torch.float64) + hidden
         weights, expected = (torch.softmax(content + x, dim=-1) for x in (ours, bias))
         torch.testing.assert_close(weights, expected, rtol=0, atol=T * ROUNDING)
+
+
+HIDDEN = 99999999.0  # of masked keys, negative
+
+
+def of_marian(
+    slopes: np.ndarray, biases: np.ndarray, start: int, mask: np.ndarray, adjoint: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The logits (H, T, S) and the gradients of slopes and biases (H,), by the equations of
+    ``gAlibi`` and ``gAlibiGrad`` in ``src/layers_new/alibi.cu`` of marian-dev a7cc324.
+
+    ``start``: position of the first query; ``mask`` (T, S): 1 or 0; ``adjoint`` (H, T, S).
+    """
+    logits, of_slopes, of_biases = (
+        np.zeros(size) for size in (adjoint.shape, len(slopes), len(slopes))
+    )
+    for head, query, key in np.ndindex(adjoint.shape):
+        seen, gradient = mask[query, key], adjoint[head, query, key]
+        moved = float(key) - float(query + start) + biases[head]
+        logits[head, query, key] = min((2 * seen - 1) * HIDDEN, slopes[head] * abs(moved))
+        of_slopes[head] += seen * abs(moved) * gradient
+        side = (moved > 0) - (moved < 0)
+        of_biases[head] += seen * slopes[head] * side * gradient
+    return logits, of_slopes, of_biases
+
+
+@pytest.mark.parametrize("drawn", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "start", "queries", "keys"),
+    [
+        (ENCODER, 0, 9, 9),
+        (DECODER, 0, 9, 9),
+        (DECODER, 8, 1, 9),
+        (CROSS, 0, 5, 9),
+        (CROSS, 4, 1, 9),
+    ],
+)
+def test_trained_slopes(kind: str, start: int, queries: int, keys: int, drawn: bool) -> None:
+    """With the initial values, where keys at the centre have no gradient, and others."""
+    bias = create("alibi", trained_slopes=True, heads=8, head_dim=D, max_length=9, kind=kind)
+    parameters = dict(bias.double().named_parameters())
+    for parameter in parameters.values() if drawn else ():
+        torch.nn.init.normal_(parameter)
+    mask = torch.ones(queries, keys)
+    if kind == DECODER:
+        mask.tril_(start)
+    else:
+        mask[:, -2:] = 0  # padding
+    ours = bias.for_layers(range(start, start + queries), range(keys))[0].bias
+    assert ours is not None
+    logits = ours.masked_fill(mask == 0, -HIDDEN)
+    adjoint = torch.randn_like(logits)
+    logits.backward(adjoint)
+    slopes, biases = (parameters[f"shared.{name}"] for name in ("slope", "offset"))
+    expected = of_marian(
+        *(each.detach().flatten().numpy() for each in (slopes, biases)),
+        start, mask.numpy(), adjoint.numpy(),
+    )  # fmt: skip
+    for got, theirs in zip((logits, slopes.grad, biases.grad), expected, strict=True):
+        assert got is not None
+        torch.testing.assert_close(
+            got.reshape(theirs.shape), torch.from_numpy(theirs), rtol=0, atol=1e-12
+        )
 
 
 # Buckets and the distance from which on they are one.
