@@ -17,6 +17,7 @@ from unittest.mock import patch
 import pytest
 from fairseq import options
 from fairseq.dataclass.configs import FairseqConfig
+from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import MODEL_REGISTRY
 from fairseq.registry import REGISTRIES
 from fairseq.tasks import TASK_REGISTRY
@@ -29,8 +30,8 @@ from diet_mt.evaluation.generation import check_options
 from .commands.runner import ROOT
 from .processes import called
 
-PAGES = [ROOT / "README.md", ROOT / "user_dir_readme.md", *sorted((ROOT / "docs").glob("*.md"))]
-PAGES += sorted((ROOT / "results").rglob("*.md"))
+GUIDES = [ROOT / "README.md", ROOT / "user_dir_readme.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*GUIDES, *sorted((ROOT / "results").rglob("*.md"))]
 SCRIPTS = [*sorted((ROOT / "data-prep").glob("*.sh")), *sorted((ROOT / "scripts").glob("*.sh"))]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -224,11 +225,14 @@ def every_option() -> set[str]:
     kinds += [kind for registry in REGISTRIES.values() for kind in registry["registry"].values()]
     for kind in kinds:
         parsers.append(parser := argparse.ArgumentParser(conflict_handler="resolve"))
-        kind.add_args(parser)
+        if hasattr(kind, "add_args"):
+            kind.add_args(parser)
+        elif part := getattr(kind, "__dataclass", None):
+            gen_parser_from_dataclass(parser, part())
     return {option for parser in parsers for option in parser._option_string_actions}
 
 
-@pytest.mark.parametrize("file", [*PAGES, *SCRIPTS], ids=lambda file: file.name)
+@pytest.mark.parametrize("file", [*GUIDES, *SCRIPTS], ids=lambda file: file.name)
 def test_every_option_exists(file: Path) -> None:
     """Also in sentences and comments, as an option of some command."""
     text = file.read_text(encoding="utf-8")

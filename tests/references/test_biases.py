@@ -90,7 +90,7 @@ def of_marian(
         moved = float(key) - float(query + start) + biases[head]
         logits[head, query, key] = min((2 * seen - 1) * HIDDEN, slopes[head] * abs(moved))
         of_slopes[head] += seen * abs(moved) * gradient
-        side = (moved > 0) - (moved < 0)
+        side = float(moved > 0) - float(moved < 0)
         of_biases[head] += seen * slopes[head] * side * gradient
     return logits, of_slopes, of_biases
 
@@ -112,7 +112,7 @@ def test_trained_slopes(kind: str, start: int, queries: int, keys: int, drawn: b
     parameters = dict(bias.double().named_parameters())
     for parameter in parameters.values() if drawn else ():
         torch.nn.init.normal_(parameter)
-    mask = torch.ones(queries, keys)
+    mask = torch.ones(queries, keys, dtype=torch.float64)
     if kind == DECODER:
         mask.tril_(start)
     else:
