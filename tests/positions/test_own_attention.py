@@ -20,14 +20,15 @@ from diet_mt.positions import CROSS, DECODER, ENCODER, KINDS, OPTIONS, create
 from .. import oracle
 from ..commands.runner import ROOT, command, run_alone
 from ..oracle.attention import one_query
-from .cases import CASES
+from ..toy import ENCODINGS, encoding_of, options_by_field
+from .cases import ALL, FORMS
 
-ACTING = {kind: [name for name in CASES if kind in CASES[name].acts_in] for kind in KINDS}
+ACTING = {kind: [name for name in ENCODINGS if kind in ALL[name].acts_in] for kind in KINDS}
 CHANGES_QUERIES = ("rotary", "pope", "transformer-xl")
 IN_LOGITS = [
     name
     for name in ACTING[ENCODER]
-    if name not in CHANGES_QUERIES and "projected" not in CASES[name].options
+    if name not in CHANGES_QUERIES and "projected" not in ALL[name].options
 ]
 # Heading -> the encodings that take the place of the one in its code.
 EXAMPLES = {
@@ -39,7 +40,7 @@ EXAMPLES = {
     "A decoding step": ACTING[DECODER],
     "Cross-attention": [name for name in ACTING[CROSS] if name not in CHANGES_QUERIES],
     "Randomized positions": IN_LOGITS,
-    "Long sequences": ["diet-rel", "t5"],
+    "Long sequences": ["diet-rel", "t5", "alibi-trained"],
     "At the input": ["learned", "sinusoidal"],
 }
 # Heading -> options in its code.
@@ -63,6 +64,10 @@ def create_drawn(*args, **options):
     module = create(*args, **options)
     for parameter in module.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
+    if options.get("shared_projections"):
+        width = options["heads"] * options["head_dim"]
+        parts = {f"{x}_proj": torch.nn.Linear(width, width) for x in "kq"}
+        module.attention = [torch.nn.ModuleDict(parts)]
     return module
 
 positions.create = create_drawn
@@ -75,7 +80,9 @@ for code in json.load(sys.stdin):
     shape = getattr(module, "shape", None)
     tensors = {name: x.detach() for name, x in scope.items() if isinstance(x, torch.Tensor)}
     sizes = shape and (shape.kind, shape.heads, shape.head_dim, shape.max_keys)
-    results.append((tensors, dict(module.state_dict()), sizes))
+    layers = getattr(module, "attention", ())
+    content = {name: x for layer in layers for name, x in layer.state_dict().items()}
+    results.append((tensors, dict(module.state_dict()), sizes, content))
 torch.save(results, sys.argv[1])
 """
 
@@ -109,22 +116,28 @@ def link_torch(folder: Path) -> None:
         waiting += {re.split(r"[^\w.-]", line)[0] for line in required} - known
 
 
+def options_of(name: str) -> dict[str, Any]:
+    """Options that ``create`` gets for a form of an encoding, by field."""
+    return options_by_field(name) if name in FORMS else {}
+
+
 def of_query(
     name: str, example: Any, options: dict[str, Any], b: int, h: int, i: int
 ) -> list[float]:
     """The output (D,) of query i of head h in sentence b, by loops."""
-    tensors, tables, (kind, heads, head_dim, max_keys) = example
+    tensors, tables, (kind, heads, head_dim, max_keys), content = example
     q = tensors["q"][b, h, i].tolist()
     k, v = (tensors.get(f"source_{x}", tensors[x])[b, h].tolist() for x in "kv")
     at = tensors["at"].tolist() if "at" in tensors else range(len(k))
     padding = tensors["padding"][b].tolist() if "padding" in tensors else [False] * len(k)
     seen = [j for j in range(len(k)) if not padding[j] and (kind != DECODER or j <= i)]
     setting = oracle.Setting(
-        *(kind, 0, heads, head_dim, max_keys, CASES[name].sharing),
+        *(kind, 0, heads, head_dim, max_keys, ALL[name].sharing),
         {path: table.numpy() for path, table in tables.items()},
         {OPTIONS[field].attribute: value for field, value in options.items()},
+        content={path: weight.numpy() for path, weight in content.items()},
     )
-    equations = CASES[name].equations(setting)
+    equations = ALL[name].equations(setting)
     keys, values = ({at[j]: x[j] for j in seen} for x in (k, v))
     scale = (head_dim * equations.divided_by) ** -0.5
     return one_query(equations, (h, at[i]), q, keys, values, scale, {})[1]
@@ -133,7 +146,7 @@ def of_query(
 def rows_of(name: str, example: Any) -> list[list[float]]:
     """What is added to the embeddings, (T, E), by loops."""
     (_, length, width), tables = example[0]["x"].shape, example[1]
-    row = CASES[name].input_row
+    row = ALL[name].input_row
     return [[row(tables, i, c, width) for c in range(width)] for i in range(length)]
 
 
@@ -144,7 +157,10 @@ def test_every_example_equals_the_loops(tmp_path: Path) -> None:
     assert codes.keys() == EXAMPLES.keys()
     runs = [(heading, name) for heading, names in EXAMPLES.items() for name in names]
     encoding = re.compile(r"(?<=create\()(\s*)\"\w+\"|(?<=build_position\()\"\w+\"")
-    programs = [encoding.sub(rf'\1"{name}"', codes[heading]) for heading, name in runs]
+    programs = []
+    for heading, name in runs:
+        words = [f'"{encoding_of(name)}"', *(f"{key}={x}" for key, x in options_of(name).items())]
+        programs.append(encoding.sub(rf"\1{', '.join(words)}", codes[heading]))
     done = run_alone(
         [sys.executable, "-S", "-c", PROGRAM],
         command("python", saved, stdin=json.dumps(programs)),
@@ -159,7 +175,8 @@ def test_every_example_equals_the_loops(tmp_path: Path) -> None:
             expected = torch.tensor(rows_of(name, example), dtype=added.dtype)
             torch.testing.assert_close(added[1], expected, rtol=0, atol=1e-6)
             continue
-        options, out = CASES[name].options | GIVEN.get(heading, {}), tensors["out"]
+        options, out = ALL[encoding_of(name)].options | options_of(name), tensors["out"]
+        options = options | GIVEN.get(heading, {})
         for h in (0, out.size(1) - 1):
             for i in (0, 7, out.size(2) - 1):
                 by_loops = torch.tensor(of_query(name, example, options, 1, h, i), dtype=out.dtype)
