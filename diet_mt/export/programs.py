@@ -10,7 +10,6 @@ import copy
 import json
 import logging
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Dict, List, Sequence, Tuple
 
@@ -23,7 +22,7 @@ from ..layers.multihead import AttentionCall, DecoderCall, for_layers
 from ..layers.run import LayerCache, source_keys
 from ..nn.attention import key_padding_bias
 from ..nn.batch import RightPadded
-from ..positions import REFUSE, AttentionBias, AttentionPositions, PositionTerms, TokenPositions
+from ..positions import REFUSE, AttentionPositions, PositionTerms, TokenPositions
 from ..positions.factors import FactorBias
 from ..positions.pope import PopePositions
 from ..positions.position_ids import as_tensor, distance_limits, read_table
@@ -62,7 +61,6 @@ def tabulate(module: AttentionPositions) -> None:
         own["factors"] = lambda *at: [
             read_table(table, rows, REFUSE, dim=2) for table, rows in zip(pair, at, strict=True)
         ]
-        own["terms"] = partial(AttentionBias.terms, module)  # which never appends factors
     elif isinstance(module, ClippedPositions):
         furthest = min(module.clip, max(len(queries), len(keys)))
         vectors = module.terms_up_to(furthest)

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..nn.compiled import is_exporting
 from ..nn.precision import product
 from .base import AttentionBias
 from .position_ids import PositionRange, num_positions
@@ -96,6 +97,8 @@ class FactorBias(AttentionBias):
         super()._load_from_state_dict(*args, **kwargs)
 
     def terms(self, queries: PositionRange, keys: PositionRange) -> list[PositionTerms]:
-        if self.is_product and min(num_positions(queries), num_positions(keys)) >= APPEND_FROM:
+        lengths = map(num_positions, (queries, keys))
+        # No branch of an exported program depends on sizes.
+        if self.is_product and not is_exporting() and min(lengths) >= APPEND_FROM:
             return append_factors(*self.factors(queries, keys))
         return super().terms(queries, keys)

@@ -19,6 +19,7 @@ import sys
 import torch
 from torch import Tensor, nn
 
+from ..nn.compiled import is_exporting
 from ..system.errors import UserError
 
 # Positions of T tokens: a range without steps or, randomized, a tensor (T,) of ascending integers.
@@ -126,6 +127,8 @@ class TokenPositions(nn.Module):
 
     def at(self, start: int, stop: int) -> PositionRange:
         """Positions in evaluation of the tokens ``start .. stop - 1``."""
+        if is_exporting():  # a range has one length only
+            return torch.arange(start, stop)
         return range(start, stop)
 
 

@@ -34,8 +34,8 @@ from ..toy import (
     collate,
     dictionary,
     each_encoding,
-    each_kind,
     sources,
+    targets,
 )
 
 PAGE = (ROOT / "docs" / "export.md").read_text(encoding="utf-8")
@@ -122,6 +122,26 @@ def test_other_models(changes: dict[str, Any], tmp_path: Path) -> None:
     assert_agrees(tmp_path, model, [7, 3, 5], 4, 4)
 
 
+@pytest.mark.slow
+@each_encoding
+@torch.no_grad()
+def test_direct_export(encoding: str, sharing: str | None) -> None:
+    """``torch.export.export`` of model and encoder themselves, for any numbers and lengths."""
+    model = build(encoding, sharing, **SMALL).float().eval()
+    batch, source, target = map(torch.export.Dim, ("batch", "source", "target"))
+    sizes = {0: batch, 1: source}, {0: batch}, {0: batch, 1: target}
+
+    def inputs(*lengths: int) -> tuple[torch.Tensor, ...]:
+        tokens = collate(sources(lengths), "left")
+        return tokens, tokens.ne(PAD).sum(1), collate(targets(lengths[::-1]))
+
+    for module, count, outputs in ((model, 3, 0), (model.encoder, 2, "encoder_out")):
+        example, others = inputs(7, 3, 5)[:count], inputs(2, 4, 6, 6, 1)[:count]
+        program = torch.export.export(module, example, dynamic_shapes=sizes[:count]).module()
+        actual, expected = (run(*others)[outputs] for run in (program, module))
+        torch.testing.assert_close(actual, expected, rtol=0, atol=ROUNDING)
+
+
 def need_onnx() -> None:
     for name in ("onnxscript", "onnxruntime"):
         pytest.importorskip(name)
@@ -141,11 +161,11 @@ def searched(
 
 
 @pytest.mark.slow
-@each_kind
+@each_encoding
 def test_tokens_with_onnx_runtime(encoding: str, sharing: str | None, tmp_path: Path) -> None:
     """By the example of the page, greedily and with beam 5."""
     need_onnx()
-    model, names, longest = talkative(encoding, sharing).float(), example(), 8
+    model, names, longest = talkative(encoding, sharing, **SMALL).float(), example(), 8
     programs.save(model, ToyTask(), "onnx", tmp_path)
     runs = [names["load"](tmp_path, name) for name in ("encoder", "decoder")]
     options = {"lenpen": LENPEN, "longest": longest}
