@@ -25,7 +25,9 @@ from .workshop import (
     architecture,
     ended_state,
     epoch_losses,
+    load,
     losses,
+    positional_scores,
     same,
     state,
     texts,
@@ -289,3 +291,22 @@ def test_from_a_checkpoint_of_fairseq(
         if name in ours
     )
     assert [name for name in ours if "_attn_positions" in name]
+
+
+def test_other_lengths_with_a_new_optimizer(workshop: Workshop, tmp_path: Path) -> None:
+    """Tables are cut for sources and extended for targets; the probabilities of sentences within
+    both lengths stay the same.
+    """
+    before = workshop.checkpoint("diet-rel")
+    reset = [f"--reset-{part}" for part in ("optimizer", "lr-scheduler", "dataloader", "meters")]
+    lengths = ("--max-source-positions", 20, "--max-target-positions", 50)
+    still = ("--lr", 1e-12, "--max-update", 1, *ONE_CHECKPOINT)
+    train(workshop, "diet-rel", tmp_path, "--restore-file", before, *reset, *lengths, *still).ok()
+    after = tmp_path / "checkpoint_last.pt"
+    assert state(tmp_path)["model"]["encoder.self_attn_positions.layers.0.by_offset"].size(-1) == 39
+    pairs = list(zip(*(workshop.lines(f"test.{side}")[:5] for side in ("src", "tgt")), strict=True))
+    first, second = (
+        [positional_scores(*load(path), *pair) for pair in pairs] for path in (before, after)
+    )
+    for ours, theirs in zip(first, second, strict=True):
+        assert ours == pytest.approx(theirs, abs=1e-5)
