@@ -165,18 +165,24 @@ def searched(
 def test_tokens_with_onnx_runtime(encoding: str, sharing: str | None, tmp_path: Path) -> None:
     """By the example of the page, greedily and with beam 5."""
     need_onnx()
-    model, names, longest = talkative(encoding, sharing, **SMALL).float(), example(), 8
+    names, longest = example(), 8
+    for seed in itertools.count(1):
+        model = talkative(encoding, sharing, seed, **SMALL).float()
+        expected = {
+            beam: [each[0]["tokens"].tolist()[:-1] for each in searched(model, beam, longest)]
+            for beam in (1, 5)
+        }
+        if all(len({len(row) for row in words}) > 2 for words in expected.values()):
+            break
     programs.save(model, ToyTask(), "onnx", tmp_path)
     runs = [names["load"](tmp_path, name) for name in ("encoder", "decoder")]
     options = {"lenpen": LENPEN, "longest": longest}
-    for beam in (1, 5):
-        expected = [each[0]["tokens"].tolist()[:-1] for each in searched(model, beam, longest)]
-        assert len({len(words) for words in expected}) > 2
+    for beam, words in expected.items():
         actual = []
         for start in range(0, len(SENTENCES), 50):
             rows = [row[:-1] for row in SENTENCES[start : start + 50]]
             actual += names["translate"](*runs, config_of(tmp_path), rows, beam, **options)
-        assert actual == expected
+        assert actual == words
 
 
 # What CTranslate2's format has, as (encoding, options).
