@@ -213,6 +213,7 @@ OTHERS = {
     "--verify", "--quiet", "--porcelain", "--short", "--stat", "--sort", "--mtime", "--owner",
     "--group", "--numeric-owner", "--mode", "--skip-old-files", "--files-from", "--kill-after",
     "--query-gpu", "--logdir", "--config-dir", "--config-name",
+    "--post-save-script",  # of fairseq-fixed only
 }  # fmt: skip
 
 
