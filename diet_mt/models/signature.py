@@ -173,6 +173,7 @@ def take_positions(model: Any, state: Dict[str, Tensor], prefix: str) -> Dict[st
     weights. Returns the entries of the model by their names there, which begin with ``prefix``.
     """
     own = {f"{prefix}{key}": value for key, value in model.state_dict().items()}
+    _check_shared(model, state, prefix)
     signature = f"{prefix}position_signature"
     _check_signature(state.get(signature), [model.signature, *model.continues])
     state[signature] = own[signature]
@@ -184,6 +185,18 @@ def take_positions(model: Any, state: Dict[str, Tensor], prefix: str) -> Dict[st
                 "--max-target-positions and --num-segments"
             )
     return own
+
+
+def _check_shared(model: Any, state: Dict[str, Tensor], prefix: str) -> None:
+    """Refuses weights that differ where ``model`` has one parameter, which would get the last."""
+    first: Dict[int, str] = {}
+    for key, parameter in model.state_dict(keep_vars=True).items():
+        names = f"{prefix}{first.setdefault(id(parameter), key)}", f"{prefix}{key}"
+        if state.keys() >= set(names) and not torch.equal(*map(state.__getitem__, names)):
+            raise UserError(
+                "{} and {} differ in the checkpoint, and are one parameter of this model; share "
+                "embeddings as in its training (--share-*)".format(*names)
+            )
 
 
 def _check_signature(signature: Optional[Tensor], expected: Sequence[str]) -> None:

@@ -231,6 +231,7 @@ OTHERS: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     ("sinusoidal", {}, THEIR_POSITIONS["learned"], "'learned "),
     ("sinusoidal", {}, {"decoder_learned_pos": True}, "'learned/sinusoidal "),
     ("sinusoidal", {"attention_scale": "model"}, {}, "scale=head"),
+    ("sinusoidal", {"share_decoder_input_output_embed": True}, {}, "decoder.output_projection"),
     ("none", {}, {}, "--reset-positions"),
     ("shape", {}, {}, "'sinusoidal "),
     ("diet-rel", {}, {}, "--reset-positions"),
