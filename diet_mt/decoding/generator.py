@@ -166,6 +166,8 @@ def own_generator(
     choice = os.environ.get(VARIABLE) or "auto"
     if choice not in CHOICES:
         raise UserError(f"{VARIABLE}={choice}: choose from {', '.join(CHOICES)}")
+    if getattr(args, "beam", 5) < 1:  # the compiled loops would read outside of their rows
+        raise UserError(f"--beam {args.beam}: must be at least 1")
     if choice == "fairseq":
         return None
     reasons = list(_unsupported(models, args, extra))

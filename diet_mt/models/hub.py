@@ -111,7 +111,7 @@ class TranslationHub(hub_utils.GeneratorHubInterface):
         known = {each.name for each in fields(GenerationConfig)} | {"prefix_allowed_tokens_fn"}
         if unknown := search.keys() - known:  # fairseq ignores them
             raise TypeError(f"translate() has no option {', '.join(sorted(unknown))}")
-        self.max_tokens = max_tokens
+        self.max_tokens, sentences = max_tokens, list(sentences)
         filled = [sentence for sentence in sentences if sentence.strip()]
         texts = iter(self.sample(filled, beam, verbose, **search) if filled else [])
         return [next(texts) if sentence.strip() else "" for sentence in sentences]

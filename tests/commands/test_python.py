@@ -14,6 +14,7 @@ import torch
 from diet_mt.corpora.subwords import learn_bpe, to_text
 from diet_mt.models.diet_transformer import DietTransformerModel
 from diet_mt.models.hub import TranslationHub
+from diet_mt.system.errors import UserError
 
 from .runner import ROOT, run_python
 from .workshop import Workshop, load, positional_scores, texts
@@ -46,6 +47,8 @@ def test_the_order_is_that_of_the_input(workshop: Workshop, model: TranslationHu
     assert model.translate(lines, **SEARCH) == expected
     assert model.translate(lines[4], **SEARCH) == expected[4]
     some = [lines[2], "", lines[0], " \t"]
+    several: Any = iter(lines[4:6])
+    assert model.translate(several, **SEARCH) == expected[4:6]
     assert model.translate(some, max_tokens=20, **SEARCH) == [expected[2], "", expected[0], ""]
     assert model.translate([], **SEARCH) == model.translate([]) == []
     assert model.translate([""]) == [""]
@@ -103,6 +106,8 @@ def test_text_is_split_as_in_preparation(
 def test_what_is_no_option_or_no_pair(model: TranslationHub) -> None:
     with pytest.raises(TypeError, match="beem"):
         model.translate(["bal"], beem=3)
+    with pytest.raises(UserError, match="--beam 0"):
+        model.translate(["bal"], beam=0)
     with pytest.raises(ValueError, match="sources and targets"):
         model.score(["bal", "der"], ["ONE"])
     with pytest.raises(ValueError, match="sources and targets"):
