@@ -68,6 +68,8 @@ class TranslationHub(hub_utils.GeneratorHubInterface):
     def __init__(self, cfg: Any, task: Any, models: List[Any], split: bool = False) -> None:
         super().__init__(cfg, task, models)
         self.max_tokens = MAX_TOKENS
+        # Not of the task, which does not know --beyond-table.
+        self.max_positions = utils.resolve_max_positions(*(m.max_positions() for m in models))
         options = getattr(task, "args", None) or task.cfg
         source: Any = getattr(options, "source_lang", None)
         target: Any = getattr(options, "target_lang", None)

@@ -116,6 +116,13 @@ def test_what_is_no_option_or_no_pair(model: TranslationHub) -> None:
         model.translate(["bal"] * 2 + ["bal " * 90])
 
 
+def test_sentences_beyond_the_tables(workshop: Workshop) -> None:
+    path, data = str(workshop.checkpoint("diet-rel")), str(workshop.bin)
+    model = DietTransformerModel.from_pretrained(path, None, data, beyond_table="clip")
+    assert model.translate(["bal " * 90], max_len_b=9)[0]
+    assert model.score("bal " * 90, "ONE " * 80).shape == (81,)
+
+
 def test_the_page(prepared: Path) -> None:
     page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
     programs = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
