@@ -148,7 +148,10 @@ class Export(Command):
         from ..models.diet_transformer import DietTransformerModel
 
         quiet()
-        model, _, task = load_with_task(checkpoint, self.data and bin_folder(self.data))
+        model, cfg, task = load_with_task(checkpoint, self.data and bin_folder(self.data))
+        # Other tasks begin a translation with a symbol of its language.
+        if cfg.task._name not in ("translation", "diet_translation"):
+            raise UserError(f"{checkpoint}: no export of models of the task {cfg.task._name}")
         if not isinstance(model, DietTransformerModel) or model.cfg.no_cross_attention:
             raise UserError(f"{checkpoint}: no translation model of this package")
         make_folder(self.out.parent)

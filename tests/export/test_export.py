@@ -304,6 +304,12 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     capsys.readouterr()
     assert called(*words, "torch") == 2
     assert str(out) in capsys.readouterr().err
+    # Its translations begin with the symbol of a language.
+    task = ["--task", "translation_multi_simple_epoch", "--langs", "en,de", "--lang-pairs", "en-de"]
+    write_checkpoint(data, tmp_path / "several", *task, *sizes)
+    several = ["export", tmp_path / "several", "--out", tmp_path / "new" / "several"]
+    assert called(*several, "--format", "torch") == 2
+    assert "translation_multi_simple_epoch" in capsys.readouterr().err
     pytest.importorskip("ctranslate2")  # what fails leaves nothing
     words[3] = tmp_path / "new" / "other"
     assert called(*words, "ctranslate2") == 2
