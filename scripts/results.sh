@@ -26,12 +26,9 @@ lengths() {
   diet-mt lengths "${@:3}" --out "$1.png" --systems $2 > /dev/null
 }
 
-diet-mt bench curves results/curves/multi30k.jsonl --loss --out results/curves/multi30k
-diet-mt bench curves results/curves/multi30k.cs-en.jsonl --loss --out results/curves/multi30k.cs-en
-diet-mt bench curves results/curves/multi30k.joined-training.jsonl --loss --out results/curves/multi30k.joined-training
-diet-mt bench curves results/curves/newstest.short.jsonl --loss --out results/curves/newstest.short
-diet-mt bench curves results/curves/multi30k.base.jsonl --loss --out results/curves/multi30k.base
-diet-mt bench curves results/curves/recipe.jsonl --loss --out results/curves/recipe
+for curves in results/curves/*.jsonl; do
+  diet-mt bench curves "$curves" --loss --out "${curves%.jsonl}"
+done
 diet-mt bench curves results/mlm/curves.jsonl --out results/mlm/curves
 
 # Hypotheses of new rows, added to the archive of their corpus.
