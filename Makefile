@@ -31,7 +31,7 @@ results: setup ## make the tables and pictures of results/ again from the rows (
 test: setup ## run the tests, without the slow ones and those for a GPU
 	@$(PYTEST) $(ARGS)
 
-test-slow: setup ## run the slow tests and all hostile ones: kills, full disks, ... (7 minutes)
+test-slow: setup ## run the slow tests and all hostile ones: kills, full disks, ... (15 minutes)
 	@$(PYTEST) -m "(slow or hostile) and not gpu" $(ARGS)
 
 test-gpu: setup ## run the tests for a GPU
