@@ -48,7 +48,7 @@ ALLOWED: dict[str, set[str]] = {
     "figures": {"corpora", "report", "evaluation", "layers", "positions", "system", "torch"}
     | {"numpy", "fairseq"},
     "evaluation": {"bert", "corpora", "models", "tasks", "criterions", "fairseq_patches"}
-    | {"system", "plugin", "register", "sacrebleu", "torch", "numpy", "fairseq"},
+    | {"system", "plugin", "register", "sacrebleu", "torch", "numpy", "fairseq", "fairseq_cli"},
     # The plugin.
     "models": {"bert", "corpora", "encoders", "layers", "nn", "positions", "system", "torch"}
     | {"fairseq", "omegaconf"},

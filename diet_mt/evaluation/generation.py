@@ -1,23 +1,23 @@
 """Test sets, their decoding by fairseq-generate, and its output.
 
-The program runs as a process of its own: any of its options may be given, its memory is free
-again, and its end is reported where the kernel kills it. Names of outputs have a checksum of the
-command, the checkpoint and the sentences: the same decoding is done once.
+Names of outputs have a checksum of the command, the checkpoint and the sentences: the same
+decoding is done once.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import logging
 import os
 import re
 import shlex
 import shutil
-import time
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
-from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -30,11 +30,10 @@ from ..corpora.clean import is_cleaned, mended_sources, mended_words, tidy_sourc
 from ..corpora.parallel import SECOND_TEST, read_lines, read_sides
 from ..corpora.subwords import from_text
 from ..system.errors import UserError, as_utf8
-from ..system.files import PLUGIN, decoded_lines, make_folder, sha256, write_lines, write_text
-from ..system.process import module, run_child, why
-from ..system.progress import say
+from ..system.files import PLUGIN, lines_in, make_folder, sha256, write_lines, write_text
+from ..system.progress import Progress, say
 from .checkpoint import device
-from .fairseq_options import read_options
+from .fairseq_options import quiet, read_options
 from .options import fairseq_version, revision, today
 from .requests import Search
 
@@ -49,7 +48,7 @@ REFUSED = {
     **dict.fromkeys(("--log-format", "--log-interval", "--quiet"), ""),
     **dict.fromkeys(("--post-process", "--remove-bpe"), ""),
 }
-# The last line but one of fairseq-generate, with or without a date in front.
+# The last log message of fairseq-generate.
 _SPEED = re.compile(
     r"Translated [\d,]+ sentences \([\d,]+ tokens\) in [\d.]+s "
     r"\((?P<sentences>[\d.]+) sentences/s, (?P<tokens>[\d.]+) tokens/s\)"
@@ -201,30 +200,48 @@ class Setup:
         return [*words, *search.options]
 
 
-def read_output(output: Path, log: Path) -> tuple[list[str], dict[str, float]]:
-    """The hypotheses in fairseq-generate's output, of n-best lists the first; and its rates.
+class _Output(io.StringIO):
+    """Receives the text that fairseq-generate prints, and shows the progress.
 
-    ``output``: its standard output; ``log``: its standard error. Which of them gets the log differs
-    between distributions. One file for both would not do: a log line could split a hypothesis.
+    fairseq's search can be replaced by options and tasks, so that this text is the only form that
+    all hypotheses have.
     """
+
+    def __init__(self, name: str, sentences: int) -> None:
+        super().__init__()
+        self.progress = Progress(f"decoding {name}", "sentences", sentences)
+
+    def write(self, text: str) -> int:
+        self.progress.add(text.startswith("S-"))
+        return super().write(text)
+
+
+class _Rates(logging.Handler):
+    """Sentences and tokens per second, from the log of fairseq-generate."""
+
+    rates: dict[str, float]
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if speed := _SPEED.search(record.getMessage()):
+            self.rates = {
+                f"{unit}_per_second": float(rate) for unit, rate in speed.groupdict().items()
+            }
+
+
+def read_output(text: str) -> list[str]:
+    """The hypotheses in the output of fairseq-generate; the first ones of n-best lists."""
     best: dict[int, str] = {}
-    speed = None
-    for _, line in chain(decoded_lines(log), decoded_lines(output)):
+    for line in text.split("\n"):
         if line.startswith("H-"):
-            name, _, text = line.split("\t", 2)
-            best.setdefault(int(name[2:]), text)
-        elif not line.startswith(("S-", "T-", "D-", "P-", "A-")):
-            speed = _SPEED.search(line) or speed
-    if speed is None:
-        raise UserError(f"{output}: the output of fairseq-generate is incomplete; run it again")
+            name, _, hypothesis = line.split("\t", 2)
+            best.setdefault(int(name[2:]), hypothesis)
     missing = next((i for i in range(max(best, default=0) + 1) if i not in best), None)
     if missing is not None:
         raise UserError(
-            f"{output}: no hypothesis for sentence {missing} (counted from 0), {len(best)} in all; "
+            f"no hypothesis for sentence {missing} (counted from 0), {len(best)} in all; "
             "decode without --skip-invalid-size-inputs-valid-test"
         )
-    rates = {f"{unit}_per_second": float(speed[unit]) for unit in ("sentences", "tokens")}
-    return [best[i] for i in range(len(best))], rates
+    return [best[i] for i in range(len(best))]
 
 
 def generate(setup: Setup, content: str) -> tuple[list[str], dict[str, Any]]:
@@ -237,7 +254,7 @@ def generate(setup: Setup, content: str) -> tuple[list[str], dict[str, Any]]:
     identity = as_utf8("\n".join([shlex.join(words), content, source_sha256(test)]))
     mark = hashlib.sha256(identity.encode()).hexdigest()[:16]
     out = setup.folder / f"{setup.checkpoint.name}.{test.label}.{mark}"
-    done, log = Path(f"{out}.json"), Path(f"{out}.log")
+    done = Path(f"{out}.json")
     if done.is_file():
         say(f"{done} is there already")
         saved = json.loads(done.read_text(encoding="utf-8"))
@@ -250,24 +267,34 @@ def generate(setup: Setup, content: str) -> tuple[list[str], dict[str, Any]]:
         "versions": {"fairseq": fairseq_version(), "torch": metadata.version("torch")},
     }
     say(f"decoding {test.name} with {setup.checkpoint}")
-    _run(words, out, log)
+    text, rates = _run(words[1:], test.name, lines_in(test.references))
     if sha256(setup.checkpoint) != content:
         raise UserError(f"{setup.checkpoint}: replaced while it was decoded; evaluate again")
-    hypotheses, rates = read_output(out, log)
-    facts |= rates
-    write_text(done, json.dumps({"facts": facts, "hypotheses": hypotheses}) + "\n")
-    return hypotheses, facts
+    write_text(out, text)
+    hypotheses = read_output(text)
+    write_text(done, json.dumps({"facts": facts | rates, "hypotheses": hypotheses}) + "\n")
+    return hypotheses, facts | rates
 
 
-def _run(words: Sequence[str], out: Path, log: Path) -> None:
-    started = time.monotonic()
+def _run(words: Sequence[str], name: str, sentences: int) -> tuple[str, dict[str, float]]:
+    """Output and rates of fairseq-generate, in this process."""
+    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+    from fairseq.options import get_generation_parser
+    from fairseq_cli import generate as program
 
-    def tell() -> None:
-        with open(out, "rb") as file:
-            count = sum(line.startswith(b"H-") for line in file)
-        say(f"{count} sentences, {time.monotonic() - started:.0f} s")
-
-    with open(out, "wb") as to, open(log, "wb") as errors:
-        status = run_child(module("fairseq_cli.generate", words[1:]), out=to, err=errors, tell=tell)
-    if status:
-        raise UserError(f"fairseq-generate failed: {why(status, log)}")
+    logging.basicConfig()  # otherwise fairseq sends all later messages to this output
+    quiet()
+    options = read_options(get_generation_parser(), words)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of hydra, for fairseq's use of it
+        cfg = convert_namespace_to_omegaconf(options)
+    output, rates, log = _Output(name, sentences), _Rates(), logging.getLogger(program.__name__)
+    log.setLevel(logging.INFO)
+    log.addHandler(rates)
+    try:
+        program._main(cfg, output)
+    finally:
+        log.removeHandler(rates)
+        log.setLevel(logging.NOTSET)
+    output.progress.done()
+    return output.getvalue(), rates.rates
