@@ -290,11 +290,12 @@ def _run(words: Sequence[str], name: str, sentences: int) -> tuple[str, dict[str
         cfg = convert_namespace_to_omegaconf(options)
     output, rates, log = _Output(name, sentences), _Rates(), logging.getLogger(program.__name__)
     log.setLevel(logging.INFO)
+    log.propagate = False
     log.addHandler(rates)
     try:
         program._main(cfg, output)
     finally:
         log.removeHandler(rates)
-        log.setLevel(logging.NOTSET)
+        log.propagate = True
     output.progress.done()
     return output.getvalue(), rates.rates

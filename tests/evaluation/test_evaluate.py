@@ -56,7 +56,9 @@ def test_a_result_scores_again_and_stays_as_it_is(here: Path, capfd: Captured) -
     folder.mkdir()
     (here / "run").rename(folder / "run")
     command = ["evaluate", DATA, str(folder / "run"), "--max-len-b", "5"]
+    capfd.readouterr()
     assert main(command) == 0
+    assert "INFO" not in capfd.readouterr().err, "a log of fairseq"
     (result,) = rows()
     assert (result.sentences, result.beam, result.lenpen) == (13, 10, 0.6)
     assert (result.system, result.direction, result.device) == ("diet_rel", "en-de", "cpu")
