@@ -192,12 +192,12 @@ def test_everything_else_is_fairseqs_roberta(
 
 @each_encoding
 def test_words_are_drawn_as_berts(encoding: str, sharing: str | None) -> None:
-    """Normal with 0.02, as learned positions at the input are; linear layers, too."""
+    """Normal with 0.02, as learned positions and segments at the input are; linear layers, too."""
     wide = {"encoder_embed_dim": 96, "encoder_attention_heads": 3, "max_source_positions": 64}
-    model = toy_sentences.build(encoding, sharing, tables=None, **wide)
+    model = toy_sentences.build(encoding, sharing, "input", tables=None, **wide)
     stack = model.encoder.sentence_encoder
     # Thousands of draws each: one deviation of the estimate is about 1 %.
-    drawn = [stack.embed_tokens.weight, stack.layers[0].fc1.weight]
+    drawn = [stack.embed_tokens.weight, stack.layers[0].fc1.weight, stack.segment_input.weight]
     drawn += [] if stack.embed_positions is None else list(stack.embed_positions.parameters())
     for parameter in drawn:
         assert parameter.std().item() == pytest.approx(0.02, rel=0.1)

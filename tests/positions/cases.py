@@ -286,16 +286,18 @@ CASES: dict[str, Case] = {
         numbers=lambda mode: in_logits(mode, D_ENC, D_DEC, 0),
         at_zero="angles are no parameters, and words have none",
         initial={"phase": fixed(0)},
-        # softplus(0) is ln 2, and each column turns ten times more slowly than the one before.
+        # softplus(0) is ln 2, each column turns ten times more slowly than the one before; phases
+        # of 0.7 and -9 are clamped to 0 and -2 pi.
         hand=(
             Hand(
                 logits=[
                     toeplitz(
-                        {d: math.log(2) ** 2 * sum(math.cos(-d * 10.0**-c - 0.5) for c in range(4))
+                        {d: math.log(2) ** 2 * sum(math.cos(p - d * 10.0**-c)
+                                                   for c, p in enumerate((0, 0, -0.5, -0.5)))
                          for d in range(-2, 3)}, 3, 3,
                     )
                 ],
-                head_dim=4, tables={"phase": [[-0.5] * 4]},
+                head_dim=4, tables={"phase": [[0.7, -9.0, -0.5, -0.5]]},
             ),
         ),
     ),

@@ -1,4 +1,4 @@
-"""Positions at the input: sinusoids, SHAPE and CAPE in training, concatenated columns."""
+"""Positions at the input: sinusoids, SHAPE and CAPE in training."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 import torch
-from fairseq.modules import SinusoidalPositionalEmbedding
 from torch import Tensor
 
-from diet_mt.positions.absolute import Concat, ConcatInput, SinusoidalInput, sinusoids
+from diet_mt.positions.absolute import SinusoidalInput, sinusoids
 from diet_mt.positions.augmented import AugmentedInput, Cape, ShiftedInput
 from diet_mt.system.errors import UserError
 
@@ -23,21 +22,9 @@ B, T = 400, 7
 ROUNDING = 1e-7
 
 
-def test_equals_the_table_of_fairseq() -> None:
-    """fairseq.modules.SinusoidalPositionalEmbedding, fairseq 0.12; it computes in float32."""
-    theirs = SinusoidalPositionalEmbedding.get_embedding(60, 16)
-    # Angles up to 59 in float32 carry an error of up to 2e-6 each, and fairseq's frequencies more.
-    torch.testing.assert_close(sinusoids(60, 16), theirs, rtol=0, atol=2e-5)
-
-
 def test_late_positions_are_exact() -> None:
     """Angles are float64: in float32 the one of position 99,999 would be off by 0.004."""
     assert sinusoids(100_000, 4)[99_999, 0].item() == pytest.approx(math.sin(99_999), abs=ROUNDING)
-
-
-def test_an_odd_width() -> None:
-    with pytest.raises(UserError, match="--encoder-embed-dim and --decoder-embed-dim, not 13"):
-        SinusoidalInput(9, 13)
 
 
 def by_formula(positions: list[float]) -> Tensor:
@@ -134,29 +121,3 @@ def test_sentences_longer_than_the_table_and_evaluation(added: SinusoidalInput) 
 def test_rows_have_the_precision_of_the_model(kind: torch.dtype) -> None:
     for added in (ShiftedInput(N, E, K), cape(**ALL)):
         assert added.to(kind)(torch.zeros(2, 3), range(3)).dtype == kind
-
-
-def test_nothing_is_drawn_where_the_limits_are_0() -> None:
-    for added in (ShiftedInput(N, E, 0), cape()):
-        assert torch.equal(added(torch.zeros(4, 5), range(5)), sinusoids(N, E)[None, :5])
-
-
-@pytest.mark.parametrize(
-    ("rank", "width", "of_positions"), [(None, 64, 8), (None, 12, 1), (None, 7, 1), (5, 12, 5)]
-)
-def test_positions_take_an_eighth_of_the_width_by_default(
-    rank: int | None, width: int, of_positions: int
-) -> None:
-    encoding = Concat(rank=rank)
-    assert encoding.token_dim(width) == width - of_positions
-    added = encoding.input_positions(N, width)
-    assert isinstance(added, ConcatInput)
-    assert added.weight.shape == (N, of_positions)
-    assert added.rows(range(N)).shape == (1, N, width)
-
-
-@pytest.mark.parametrize("rank", [12, 13])
-def test_words_need_columns(rank: int) -> None:
-    with pytest.raises(UserError, match=f"{rank} .* 12"):
-        Concat(rank=rank).token_dim(12)
-    assert Concat(rank=11).token_dim(12) == 1

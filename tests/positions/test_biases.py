@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from diet_mt.positions import CROSS, DECODER, ENCODER, AttentionShape, create
-from diet_mt.positions.decay import LEAST, KerpleBias, SandwichBias, slopes
+from diet_mt.positions.decay import LEAST, KerpleBias, slopes
 from diet_mt.positions.fire import FireBias
 from diet_mt.positions.t5 import T5, buckets_of
 
@@ -119,18 +119,6 @@ def test_keys_never_count_more_the_further_away(kernel: str, value: float) -> No
     for parameter in bias.parameters():
         assert parameter.grad is not None
         assert torch.isfinite(parameter.grad).all()
-
-
-def test_sandwich_is_the_product_of_sinusoids() -> None:
-    """As the paper's own listing has it: a table of sines and cosines, times itself."""
-    heads, length = 12, 40
-    position = torch.arange(length, dtype=torch.float64)[:, None]
-    angle = position / 10000 ** (torch.arange(64).double() / 64)
-    table = torch.cat([angle.sin(), angle.cos()], dim=1)
-    compression = 8 * torch.arange(1, heads + 1).double()[:, None, None] / heads
-    products = table @ table.t() / compression
-    bias = SandwichBias(AttentionShape(1, heads, D, length, length))(range(length), range(length))
-    torch.testing.assert_close(bias[0], products - 64 / compression, rtol=0, atol=1e-11)
 
 
 def fire(sharing: str, threshold: float) -> FireBias:

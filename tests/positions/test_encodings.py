@@ -38,11 +38,6 @@ INSIDE = [
     for kind in ALL[encoding].acts_in
 ]
 inside = pytest.mark.parametrize(("encoding", "sharing", "kind"), INSIDE)
-# The same with the sharing of the paper alone.
-once = pytest.mark.parametrize(
-    ("encoding", "sharing", "kind"),
-    [case for case in INSIDE if ALL[str(case.values[0])].sharing == case.values[1]],
-)
 
 
 def module_of(
@@ -164,8 +159,16 @@ def test_a_window_is_part_of_the_whole(encoding: str, sharing: str | None, kind:
     q, k = content(2, N_T, keys)
     whole = logits(positions, range(N_T), range(keys), q, k, scale=0.3)
     mixes = positions.for_layers(range(1), range(keys))[0].mixes_keys
+    weights = torch.rand(2, H, N_T, keys, dtype=torch.float64)
     for start, stop, seen in ((2, 5, keys), (8, 9, 9), (8, 9, 3), (4, 9, 2)):
         seen = keys if mixes else seen
+        at = range(start, stop), range(seen)
+        both = zip(positions.for_layers(range(N_T), at[1]), positions.for_layers(*at), strict=True)
+        for of_whole, of_window in both:
+            added = of_whole.output(weights[..., :seen])
+            expected = None if added is None else added[:, :, start:stop]
+            found = of_window.output(weights[:, :, start:stop, :seen])
+            torch.testing.assert_close(found, expected, rtol=0, atol=ROUNDING)
         rows = q[:, :, start:stop]
         found = logits(positions, range(start, stop), range(seen), rows, k[:, :, :seen], scale=0.3)
         expected = whole[..., start:stop, :] if mixes else whole[..., start:stop, :seen]
@@ -251,7 +254,8 @@ def test_half_precision_rounds_the_weights_alone(
     terms = half.for_layers(*at)[0]
     assert terms.queries(q).dtype == terms.keys(k, None).dtype == terms.values(k, None).dtype
     bias = terms.query_bias(q, last + 1, 1.0)
-    assert bias is None or bias.dtype == dtype
+    added = terms.output(torch.rand(1, H, 1, last + 1).to(dtype))
+    assert {each.dtype for each in (bias, added) if each is not None} <= {dtype}
 
 
 @inside
@@ -263,34 +267,6 @@ def test_autocast_changes_nothing(encoding: str, sharing: str | None, kind: str)
     for terms, expected in zip(cast, exact, strict=True):
         for name, value in fields_of(expected).items():
             assert torch.equal(fields_of(terms)[name], value), name
-
-
-@once
-def test_gradients_of_the_parameters(encoding: str, sharing: str | None, kind: str) -> None:
-    """By finite differences."""
-    positions = module_of(encoding, sharing, kind, 4).double()
-    names = [f"positions.{name}" for name, _ in positions.named_parameters()]
-    q, k = content(1, 4, 4)
-
-    def run(*values: Tensor) -> Tensor:
-        swapped = dict(zip(names, values, strict=True))
-        at = range(4), range(4)
-        terms = torch.func.functional_call(Layers(positions), swapped, at)
-        return torch.stack([of_layer(one, one.keys(k, None), q, 0.5) for one in terms])
-
-    values = [value.detach().requires_grad_() for value in positions.parameters()]
-    assert not values or torch.autograd.gradcheck(run, values)
-
-
-class Layers(nn.Module):
-    """``for_layers`` as a module's forward."""
-
-    def __init__(self, positions: AttentionPositions) -> None:
-        super().__init__()
-        self.positions = positions
-
-    def forward(self, queries: PositionRange, keys: PositionRange) -> list[PositionTerms]:
-        return self.positions.for_layers(queries, keys)
 
 
 @pytest.mark.parametrize("encoding", CASES)

@@ -19,11 +19,6 @@ from diet_mt.positions import (
 from diet_mt.positions.absolute import sinusoids
 from diet_mt.positions.position_ids import (
     RandomizedPositions,
-    TokenPositions,
-    as_tensor,
-    check_size,
-    num_positions,
-    read_table,
 )
 from diet_mt.system.errors import UserError
 
@@ -32,22 +27,6 @@ COUNT, LONGEST, T = 40, 12, 5
 
 def draws(positions: RandomizedPositions, times: int, length: int = T) -> Tensor:
     return torch.stack([positions(length) for _ in range(times)])
-
-
-def test_consecutive_positions() -> None:
-    plain, device = TokenPositions(), torch.device("cpu")
-    assert plain(5) == range(5)
-    assert plain.at(3, 7) == range(3, 7)
-    for positions in (range(3, 7), torch.tensor([3, 4, 5, 6])):
-        assert as_tensor(positions, device).tolist() == [3, 4, 5, 6]
-        assert num_positions(positions) == 4
-
-
-def test_a_table_must_have_the_positions_of_a_range() -> None:
-    check_size(range(2, 5), 5, can_extrapolate=True)
-    check_size(torch.tensor([2, 9]), 5, can_extrapolate=True)  # which a table is made for
-    with pytest.raises(UserError, match=r"6 tokens .* 5 .*--beyond-table"):
-        check_size(range(2, 6), 5, can_extrapolate=True)
 
 
 def test_a_draw_is_a_sorted_choice_of_all_positions() -> None:
@@ -90,15 +69,6 @@ def test_evaluation_always_has_the_same() -> None:
         assert torch.equal(other(length), fixed[:length])
         assert torch.equal(other.at(length - 1, length), fixed[length - 1 : length])
     assert not one.state_dict()
-
-
-def test_the_seed_repeats_the_draws() -> None:
-    positions = RandomizedPositions(COUNT, LONGEST)
-    torch.manual_seed(3)
-    first = draws(positions, 3)
-    torch.manual_seed(3)
-    assert torch.equal(draws(positions, 3), first)
-    assert not torch.equal(first[0], first[1])
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -210,11 +180,3 @@ def test_shifted_sinusoids_continue_in_training(how: str) -> None:
     starts = [known[first : first + LONG] for first in range(shift + 1)]
     for sentence in rows:
         assert any(torch.equal(sentence, start) for start in starts)
-
-
-@pytest.mark.parametrize("gradient", [False, True])
-def test_entries_inside_the_table_are_read_as_they_are(gradient: bool) -> None:
-    table = torch.arange(10.0).view(2, 5).requires_grad_(gradient)
-    for how in EXTRAPOLATIONS:
-        assert torch.equal(read_table(table, range(1, 4), how, dim=1, zero=2), table[:, 1:4])
-        assert torch.equal(read_table(table, torch.tensor([0, 3]), how, dim=1), table[:, [0, 3]])
