@@ -1,13 +1,5 @@
 """Imports inside the package go one way, and an encoding's name chooses code only under positions/.
 
-    cli -> experiments, figures, export, bench -> report -> evaluation
-    evaluation -> models, tasks, criterions, encoders -> layers -> positions, nn, kernels
-    evaluation -> fairseq_patches -> models, decoding -> layers
-    plugin -> models, tasks, criterions, encoders, fairseq_patches, nn
-    bench.worker -> fairseq, torch, ctranslate2 (no other part: it is also run by itself)
-    all of them -> bert -> corpora -> system (text: no torch, no fairseq)
-
-The table of docs/design.md has the parts in this order.
 One arrow points back: the ``__init__`` of a folder that registers names imports ``plugin``, so that
 whoever has one of the names has all.
 """
@@ -106,27 +98,14 @@ def module_of(path: Path) -> tuple[str, ...]:
     return path.relative_to(PACKAGE).with_suffix("").parts
 
 
-def part_of(module: tuple[str, ...]) -> str:
-    """The name in ALLOWED."""
-    return module[0]
-
-
-def _absolute(module: tuple[str, ...], level: int, name: str | None) -> tuple[str, ...]:
-    """What ``from {level dots}{name}`` means in ``module``; () is the package itself."""
-    base = module[: len(module) - level]
-    return base + tuple((name or "").split(".") if name else ())
-
-
 Import = tuple[int, bool, tuple[str, ...]]
 
 
 @cache
 def imports(source: str, module: tuple[str, ...]) -> list[Import]:
-    """(line, inside, dotted target) of every import, also those within functions and by name.
+    """(line, inside, dotted target) of every imported name, also within functions and by name.
 
-    Inside: a relative import, whose target is counted from the package. One target for each
-    imported name, since ``from . import base`` names a module and ``from .base import X`` a
-    thing in one.
+    Inside: a relative import, whose target is counted from the package.
     """
     return list(_imports(source, module))
 
@@ -137,12 +116,10 @@ def _imports(source: str, module: tuple[str, ...]) -> Iterator[Import]:
             for alias in node.names:
                 yield node.lineno, False, tuple(alias.name.split("."))
         elif isinstance(node, ast.ImportFrom):
+            base = module[: len(module) - node.level] if node.level else ()
+            target = (*base, *filter(None, (node.module or "").split(".")))
             for alias in node.names:
-                if node.level:
-                    target = _absolute(module, node.level, node.module)
-                    yield node.lineno, True, (*target, alias.name)
-                else:
-                    yield node.lineno, False, (*(node.module or "").split("."), alias.name)
+                yield node.lineno, bool(node.level), (*target, alias.name)
         elif isinstance(node, ast.Call) and node.args:
             called = ast.unparse(node.func).split(".")[-1]
             first = node.args[0]
@@ -152,13 +129,13 @@ def _imports(source: str, module: tuple[str, ...]) -> Iterator[Import]:
 
 def wrong_imports(source: str, module: tuple[str, ...]) -> list[str]:
     """One sentence for each import in ``source``, the text of ``module``, that is forbidden."""
-    part, complaints = part_of(module), []
+    part, complaints = module[0], []
     if part not in ALLOWED:
         return [f"{part}: new under diet_mt/; say in ALLOWED what it may import"]
     allowed = OF_PARTS.get(module[:2], ALLOWED[part])
     for line, inside, target in imports(source, module):
         where = f"diet_mt/{'/'.join(module)}.py:{line}: "
-        top = part_of(target) if inside and target else "".join(target[:1])
+        top = target[0] if inside and target else "".join(target[:1])
         if not inside and top == PACKAGE.name:
             complaints.append(f"{where}imports inside the package are relative")
         elif not inside and top in sys.stdlib_module_names:
@@ -213,22 +190,12 @@ def test_imports_go_one_way() -> None:
     assert wrong == []
 
 
-def of_parts(text: str, module: tuple[str, ...]) -> set[str]:
-    """The other parts and outside packages that a module imports."""
-    own = OF_PARTS.get(module[:2], ALLOWED[part_of(module)])
-    names = {
-        part_of(target) if inside else target[0]
-        for _, inside, target in imports(text, module)
-        if target
-    }
-    return (names & own) - {part_of(module)}
-
-
 def test_every_permission_is_used() -> None:
     used: dict[str | tuple[str, ...], set[str]] = {}
     for module, text in SOURCES.items():
-        place = module[:2] if module[:2] in OF_PARTS else part_of(module)
-        used.setdefault(place, set()).update(of_parts(text, module))
+        place = module[:2] if module[:2] in OF_PARTS else module[0]
+        names = {target[0] for *_, target in imports(text, module) if target}
+        used.setdefault(place, set()).update(names)
     for part, allowed in {**ALLOWED, **OF_PARTS}.items():
         own = {part} if isinstance(part, str) else {part[0]}
         assert allowed - own - used[part] == set(), part

@@ -54,6 +54,8 @@ SAME_WIDTH = {"encoder_embed_dim": 16, "encoder_attention_heads": 2}
 OPTIONS = {name: dict(case.toy) for name, case in ROWS.items()}
 # Their positions end nowhere; those of all others where their tables do.
 UNLIMITED = {name for name, case in ROWS.items() if not case.limited}
+# Encodings without positions, and those that draw positions of their own.
+NOT_RANDOMIZED = {"none", "shape", "cape"}
 # One encoding of each kind, where the kind matters and not the encoding: a table in the logits, a
 # product of factors, vectors on keys and values, turned keys, mixed keys, columns of the input.
 KINDS_OF_ENCODING = ("diet-rel", "diet-abs", "shaw", "rotary", "linformer", "concat")

@@ -64,11 +64,8 @@ def _numbers(dtype: Any, data: bytes, shape: Tuple[int, ...] = (), order: Any = 
 
 
 # torch's loader calls these, and nothing of numpy; numpy 2 has its functions below numpy._core.
-_STAND_INS: Dict[str, Any] = {
-    "argparse.Namespace": Namespace,
-    "numpy.dtype": _Dtype,
-    "numpy.ndarray": _Array,
-}
+_STAND_INS: Dict[str, Any] = {"argparse.Namespace": Namespace}
+_STAND_INS |= {"numpy.dtype": _Dtype, "numpy.ndarray": _Array}
 for _core in ("core", "_core"):
     _STAND_INS[f"numpy.{_core}.multiarray._reconstruct"] = lambda *empty: _Array()
     _STAND_INS[f"numpy.{_core}.multiarray.scalar"] = lambda dtype, data: _numbers(dtype, data)[()]
@@ -239,8 +236,7 @@ def _settled(value: Any) -> Any:
 
 
 def reason(error: Exception) -> str:
-    """The type of an error and the first sentence of its message."""
-    # The safe loader puts a paragraph of advice in front.
+    """The type of an error and the first sentence of its message, without torch's advice."""
     text = str(error).rpartition("WeightsUnpickler error: ")[2]
     line = text.strip().split("\n")[0].split(". ")[0].rstrip(".")[:100]
     return f"{type(error).__name__}: {line}" if line else type(error).__name__

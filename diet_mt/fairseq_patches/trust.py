@@ -37,11 +37,6 @@ VARIABLE = "DIET_MT_ALLOW"
 TRUSTED: Mapping[str, Sequence[str]] = yaml.safe_load(
     Path(__file__).with_name("trusted.yaml").read_text(encoding="utf-8")
 )
-_REGISTRIES: Mapping[str, Mapping[str, Any]] = {
-    "model": MODEL_REGISTRY,
-    "task": TASK_REGISTRY,
-    "criterion": CRITERION_REGISTRY,
-}
 _MOST_OPTIONS, _LONGEST_OPTION, _MOST_POSITIONS = 20_000, 100_000, 1_000_000
 _PLAIN = (str, int, float, bool, type(None))
 # Names of parts become text that hydra parses, in which a name could be a table of options.
@@ -102,9 +97,8 @@ def check_options(state: Any) -> None:
         wrong = type(option) not in _PLAIN or _NO_OPTION.search(text)
         if wrong or count == _MOST_OPTIONS or len(text) > _LONGEST_OPTION:
             raise UserError(
-                f"untrusted configuration ({str(option)[:60]!r} as option {count}): fairseq stores "
-                "text and numbers, no interpolations ${...} or control characters, and no lists of "
-                "this size"
+                f"untrusted configuration ({str(option)[:60]!r} as option {count}): not a number "
+                "or text without interpolations ${...} and control characters, or too large"
             )
 
 
@@ -123,7 +117,7 @@ def upgrade_state_dict(original: Callable[..., Any], state: Dict[str, Any]) -> D
     """The state in fairseq's present form, if it names only trusted parts."""
     if not (isinstance(state, dict) and (state.get("cfg") or state.get("args"))):
         raise UserError("not a checkpoint of fairseq-train: it has no configuration")
-    for part, name in names_in(state):
+    for part, name in names_in(state.get("args"), state.get("cfg")):
         if not is_trusted(part, name):
             raise UserError(f"untrusted {part} {name}; set {VARIABLE}={name} to load it anyway")
     options: Any
@@ -134,15 +128,9 @@ def upgrade_state_dict(original: Callable[..., Any], state: Dict[str, Any]) -> D
     return upgraded
 
 
-def names_in(state: Mapping[str, Any]) -> Iterator[Tuple[str, str]]:
-    """(part, name) of each component that a checkpoint's configuration names."""
-    for config in (state.get("args"), state.get("cfg")):
-        yield from _names(config)
-
-
-def _names(config: Any) -> Iterator[Tuple[str, str]]:
-    """(part, name) of a configuration and of all nested ones, for every key that fairseq reads."""
-    for key, value in _table(config).items():
+def names_in(*configs: Any) -> Iterator[Tuple[str, str]]:
+    """(part, name) of configurations and all nested ones, for every key that fairseq reads."""
+    for key, value in (item for config in configs for item in _table(config).items()):
         part = "model" if key == "arch" else key
         options = _table(value)
         is_part = part in TRUSTED or part in REGISTRIES
@@ -153,17 +141,16 @@ def _names(config: Any) -> Iterator[Tuple[str, str]]:
             yield from ((part, str(each)) for each in ([name] if name else unnamed))
         elif is_part and value not in (None, "", {}):
             yield part, str(value)
-        yield from _names(options)
+        yield from names_in(options)
 
 
 def is_trusted(part: str, name: str) -> bool:
-    """Whether a checkpoint may name it: read, allowed by the user, or not fairseq's own, and so
-    imported on purpose.
-    """
+    """Whether a checkpoint may name it: reviewed, allowed by the user, or of another package."""
     if part not in TRUSTED:  # harmless, or of the command line
         return _NAME.fullmatch(name) is not None
     known = ARCH_MODEL_NAME_REGISTRY.get(name, name) if part == "model" else name
-    owner = _REGISTRIES[part].get(known)
+    parts = {"model": MODEL_REGISTRY, "task": TASK_REGISTRY, "criterion": CRITERION_REGISTRY}
+    owner = parts[part].get(known)
     own = owner is not None and owner.__module__.partition(".")[0] != "fairseq"
     return own or known in TRUSTED[part] or name in os.environ.get(VARIABLE, "").split(",")
 
@@ -240,20 +227,19 @@ def check_size(state: Mapping[str, Any]) -> None:
     total = sum(each.numel() for each in weights) if weights else 10**9
     most_layers = len(weights) or 100
     for side, text in (("encoder", "source"), ("decoder", "target")):
+        stack = options.get(side)
+        # Each under every name by which fairseq takes it.
         layers, width, inner = (
-            max(_numbers_of(options, side, name))
+            max(
+                _number(_table(table).get(key))
+                for table, key in ((options, f"{side}_{name}"), (options, name), (stack, name))
+            )
             for name in ("layers", "embed_dim", "ffn_embed_dim")
         )
         longest = max(_number(options.get(f"max_{name}positions")) for name in (f"{text}_", ""))
         too_large = max(layers * width * inner, width) > total or layers > most_layers
         if too_large or longest > _MOST_POSITIONS:
             raise UserError(f"its options are of a larger {side} than its weights")
-
-
-def _numbers_of(options: Mapping[str, Any], side: str, name: str) -> Iterator[int]:
-    """The values of an option of a stack, under each name by which fairseq takes it."""
-    for values, key in ((options, f"{side}_{name}"), (options, name), (options.get(side), name)):
-        yield _number(_table(values).get(key))
 
 
 def _number(value: Any) -> int:

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-import copy
 import math
-from collections.abc import Hashable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from diet_mt.decoding import fixed_search, generator
+from diet_mt.decoding import fixed_search
 from diet_mt.decoding.fixed_search import filled_up
-from diet_mt.decoding.generator import BeamSearchGenerator, GnmtBeamSearchGenerator
-from diet_mt.decoding.replay import Replays
+from diet_mt.decoding.generator import BeamSearchGenerator
 from diet_mt.layers.fixed_run import PERIOD
 from diet_mt.layers.slots import Store
 from diet_mt.models.diet_transformer import DietTransformerModel
-from diet_mt.system.errors import UserError
 
 from ..models.test_search import Hypotheses, talkative
-from ..toy import ToyTask, collate, each_encoding, each_kind, sources
-from .test_parity import OPTIONS, assert_the_same
+from ..toy import ToyTask, collate, each_encoding, sources
+from .test_parity import ROOM, assert_the_same, fixed
 
 # So many that some leave before the last is done; and more steps than two periods have.
 LENGTHS = tuple(1 + 7 * number % 11 for number in range(40))
-ROOM = {"max_target_positions": 64}
 LONGEST = 2 * PERIOD + 3
 
 
@@ -41,46 +37,10 @@ def generate(kind: Any, model: DietTransformerModel, *batches: Tensor, **more: A
     return [actual for each in samples for actual in made.generate([model], each)]
 
 
-class Stale(Replays):
-    """What replays have of a graph: the first step of its shape, with the memory that it had."""
-
-    def __call__(self, key: Hashable, step: Any, *, again: bool) -> None:
-        if self.store.moves != self._moves:
-            self._discard()
-            self._moves = self.store.moves
-        if key in self._graphs:
-            self._graphs[key]._step()
-            return
-        step()
-        if again and self.store.moves == self._moves:
-            self._graphs[key] = self._frozen(step.__self__)
-
-    @staticmethod
-    def _frozen(search: Any) -> Any:
-        """As it is now, with the same tensors; it will see none that takes the place of one."""
-        with pytest.MonkeyPatch.context() as patch:
-            for kind in (Tensor, nn.Module, nn.Parameter, Store, Replays):
-                patch.setattr(kind, "__deepcopy__", lambda self, memo: self, raising=False)
-            return copy.deepcopy(search)
-
-
-@contextmanager
-def fixed(model: DietTransformerModel) -> Iterator[None]:
-    """All is decoded in fixed shapes, and replayed."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(generator, "Replays", Stale)
-        patch.setattr(generator, "captures", lambda device: True)
-        patch.setattr(generator, "BeamSearch", None)
-        patch.setattr(model, "_is_generation_fast", True)
-        yield
-
-
-def assert_equal(
-    model: DietTransformerModel, *batches: Tensor, kind: Any = BeamSearchGenerator, **more: Any
-) -> Hypotheses:
-    expected = generate(kind, model, *batches, **more)
+def assert_equal(model: DietTransformerModel, *batches: Tensor, **more: Any) -> Hypotheses:
+    expected = generate(BeamSearchGenerator, model, *batches, **more)
     with fixed(model):
-        actual = generate(kind, model, *batches, **more)
+        actual = generate(BeamSearchGenerator, model, *batches, **more)
     assert_the_same(actual, expected)
     return actual
 
@@ -97,13 +57,6 @@ def test_every_encoding(encoding: str, sharing: str | None) -> None:
     pytest.fail("all sentences are short")
 
 
-@pytest.mark.parametrize("beam", [1, 10])
-@each_kind
-def test_beams(encoding: str, sharing: str | None, beam: int) -> None:
-    model, rows = talkative(encoding, sharing, 3, **ROOM), sources(LENGTHS[:5])
-    assert_equal(model, collate(rows), beam_size=beam, min_len=2)
-
-
 def test_sentences_that_are_done_leave(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes, own = [], fixed_search.FixedSearch._step
 
@@ -115,39 +68,6 @@ def test_sentences_that_are_done_leave(monkeypatch: pytest.MonkeyPatch) -> None:
     batches = [collate(sources(LENGTHS, seed)) for seed in (3, 4)]
     assert_equal(talkative("diet-rel", None, **ROOM), *batches, max_len_b=50)
     assert set(sizes) == {40, 16}
-
-
-MORE: dict[str, dict[str, Any]] = {
-    "a period": {"max_len_b": PERIOD},
-    "to the end of a period": {"max_len_b": PERIOD - 1},
-    "one length": {"min_len": 18, "max_len_b": 18},
-}
-
-
-@pytest.mark.parametrize("name", OPTIONS | MORE, ids=lambda name: name.replace(" ", "-"))
-def test_options(name: str) -> None:
-    options = (OPTIONS | MORE)[name]
-    assert_equal(talkative("diet-rel", None, 3, **ROOM), collate(sources(LENGTHS[:9])), **options)
-
-
-def test_the_penalty_of_gnmt_and_a_source_of_padding_alone() -> None:
-    model, batch = talkative("diet-rel", None, 3, **ROOM), collate(sources(LENGTHS[:9]))
-    batch[2] = 1
-    assert_equal(model, batch, kind=GnmtBeamSearchGenerator, len_penalty=2.0)
-
-
-@pytest.mark.parametrize("changes", [
-    {"position_randomized": 100},
-    {"position_input": "sinusoidal"},
-    {"position_in": "encoder,decoder"},
-    {"position_layers": "1:"},
-    {"position_encoding": "pope", "position_layers": "::2"},
-    {"encoder_normalize_before": True, "decoder_normalize_before": True},
-    {"layernorm_embedding": True, "no_scale_embedding": True},
-    {"share_decoder_input_output_embed": True},
-], ids=str)  # fmt: skip
-def test_other_models(changes: dict[str, Any]) -> None:
-    assert_equal(talkative("diet-rel", None, 3, **ROOM, **changes), collate(sources(LENGTHS[:9])))
 
 
 @torch.no_grad()
@@ -180,32 +100,6 @@ def test_half_precision_gives_finite_scores_in_order(dtype: torch.dtype, search:
         scores = [float(one["score"]) for one in hypotheses]
         assert all(map(math.isfinite, scores))
         assert scores == sorted(scores, reverse=True)
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("name", ["q_proj", "k_proj", "v_proj", "out_proj"])
-def test_scores_that_are_no_numbers_are_refused(name: str) -> None:
-    model = talkative("diet-rel", None, **ROOM)
-    getattr(model.decoder.layers[0].self_attn, name).weight[0, 0] = math.nan
-    with fixed(model), pytest.raises(UserError, match="NaN"):
-        generate(BeamSearchGenerator, model, collate(sources(LENGTHS[:9])))
-
-
-@torch.no_grad()
-@pytest.mark.parametrize(
-    ("encoding", "broken"),
-    [("none", math.nan), ("diet-rel", math.inf), ("shaw", math.nan), ("deberta", math.inf)],
-)
-def test_a_word_without_finite_numbers_spoils_no_other_hypothesis(
-    encoding: str, broken: float
-) -> None:
-    model, batch = talkative(encoding, None, 5, **ROOM), collate(sources(LENGTHS[:4]))
-    before = generate(BeamSearchGenerator, model, batch)
-    best = {word for hypotheses in before for word in hypotheses[0]["tokens"].tolist()}
-    others = [word for all_of in before for one in all_of for word in one["tokens"].tolist()]
-    low = next(word for word in others if word not in best)
-    model.decoder.embed_tokens.weight[low] = broken
-    assert_equal(model, batch)
 
 
 @pytest.mark.parametrize("changes", [

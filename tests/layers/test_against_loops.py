@@ -15,10 +15,13 @@ from torch import Tensor, nn
 
 from diet_mt.models.diet_transformer import DietTransformerModel
 from diet_mt.nn import attention
+from diet_mt.positions import factors
+from diet_mt.positions.factors import FactorTerms
 
 from .. import oracle
 from ..positions.cases import ALL, DYNAMIC
 from ..toy import (
+    CASES,
     KINDS,
     OPTIONS,
     PAD,
@@ -93,6 +96,7 @@ def expected(
         content=raw_tables(call.module),
     )
     skipped = model.cfg.position_layers == "1:" and layer == 0
+    skipped |= model.cfg.position_in not in (None, kind)
     equations = (oracle.Encoding if skipped else ALL[encoding].equations)(setting)
     divisor = width if model.cfg.attention_scale == "model" else width // heads
     out, weights = oracle.attention(
@@ -111,10 +115,9 @@ def assert_every_attention_module_equals_the_loops(
     encoding: str,
     sharing: str | None,
     side: str = "left",
-    scale: str = "head",
-    layers: str | None = None,
+    **options: Any,
 ) -> None:
-    model = build(encoding, sharing, attention_scale=scale, position_layers=layers)
+    model = build(encoding, sharing, **options)
     with attention_calls(model) as calls:
         model(collate(sources(), side), None, collate(targets()), alignment_layer=2)
     assert calls.keys() == {(kind, layer) for kind in KINDS for layer in range(3)} - {
@@ -146,7 +149,26 @@ def test_every_attention_module_equals_the_loops(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(attention, "_fused_pays", lambda *_: fused)
-    assert_every_attention_module_equals_the_loops(encoding, sharing, side, scale)
+    assert_every_attention_module_equals_the_loops(encoding, sharing, side, attention_scale=scale)
+
+
+@pytest.mark.parametrize("fused", [False, True], ids=["own", "fused"])
+@pytest.mark.parametrize(
+    ("encoding", "sharing"), [case for case in CASES if case[0] in ("diet-abs", "tupe-abs")]
+)
+def test_factors_as_columns_of_queries_and_keys(
+    encoding: str, sharing: str, fused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As over long sentences: outputs, and gradients by finite differences."""
+    monkeypatch.setattr(attention, "_fused_pays", lambda *_: fused)
+    monkeypatch.setattr(factors, "APPEND_FROM", 3)
+    assert_every_attention_module_equals_the_loops(encoding, sharing)
+    for kind in KINDS:
+        positions = attention_positions(build(encoding, sharing), kind)
+        assert positions is not None
+        terms = positions.for_layers(range(3), range(4))
+        assert {type(each) for each in terms} == {FactorTerms}
+        assert_gradients(encoding, sharing, kind)
 
 
 # Options that change the equations, beyond those of the toy models.
@@ -166,14 +188,22 @@ def test_other_options(
         assert_every_attention_module_equals_the_loops(encoding, sharing)
 
 
-@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize(("side", "options", "part"), [
+    ("left", {"position_layers": "1:"}, ".layers.0."),
+    ("right", {"position_in": "encoder"}, "decoder."),
+    ("left", {"position_in": "decoder"}, "encoder"),
+], ids=["layers", "encoder", "decoder"])  # fmt: skip
 @each_inside
-def test_layers_without_positions(encoding: str, sharing: str | None, side: str) -> None:
-    """They are those of a model without positions; the tables of the others keep their numbers."""
-    assert_every_attention_module_equals_the_loops(encoding, sharing, side, layers="1:")
-    named = set(position_parameters(build(encoding, sharing, position_layers="1:")))
+def test_attention_without_positions(
+    encoding: str, sharing: str | None, side: str, options: dict[str, Any], part: str
+) -> None:
+    """It is that of a model without positions; the other tables keep their names."""
+    if part == "encoder" and "projected" in ALL[encoding].options:
+        return  # it mixes keys in the encoder
+    assert_every_attention_module_equals_the_loops(encoding, sharing, side, **options)
+    named = set(position_parameters(build(encoding, sharing, **options)))
     whole = set(position_parameters(build(encoding, sharing)))
-    assert named == {name for name in whole if ".layers.0." not in name}
+    assert named == {name for name in whole if part not in name or "embed_positions" in name}
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
@@ -209,6 +239,10 @@ def test_the_input_of_each_stack_equals_the_formula(
 @pytest.mark.parametrize("kind", KINDS)
 @each_encoding
 def test_gradients_of_inputs_and_tables(encoding: str, sharing: str | None, kind: str) -> None:
+    assert_gradients(encoding, sharing, kind)
+
+
+def assert_gradients(encoding: str, sharing: str | None, kind: str) -> None:
     """torch.autograd.gradcheck: against finite differences in a random direction, in float64."""
     model = build(encoding, sharing)
     probe = AttentionProbe(model, kind, layer=1)

@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from diet_mt import kernels
 from diet_mt.layers import run as runs
+from diet_mt.layers.decoder import DietDecoder
+from diet_mt.layers.run import Projection
 from diet_mt.models.diet_transformer import DietTransformerModel
-from diet_mt.positions import NAMES, PositionRange
+from diet_mt.positions import NAMES, PositionRange, factors
 from diet_mt.system.errors import UserError
 
 from ..positions.cases import DYNAMIC
@@ -336,6 +338,7 @@ def test_nothing_of_a_run_is_left_for_the_next(encoding: str, change: str) -> No
     fresh = build(encoding, seed=2).eval().to(next(model.parameters()).dtype)
     fresh.load_state_dict(model.state_dict())
     assert torch.equal(after, step_by_step(fresh, source, previous))
+    assert torch.equal(model(source, None, previous)[0], fresh(source, None, previous)[0])
     if change != "longer sentences":
         assert not torch.equal(after[:, :3].double(), before.double())
 
@@ -391,3 +394,69 @@ def test_a_model_that_has_run_moves_whole(
     assert after.shape == before.shape
     if device != "meta":
         close(after.cpu(), before)
+
+
+@torch.no_grad()
+@pytest.mark.usefixtures("either_memory")
+@pytest.mark.parametrize("opened", [1, 33])
+@pytest.mark.parametrize("encoding", ["diet-rel", "shaw"])
+def test_a_long_run_reuses_the_memory_of_dropped_words(encoding: str, opened: int) -> None:
+    """Five beams, opened early or late, half of the times all from one; a sentence leaves."""
+    model = build(encoding, max_target_positions=50)
+    decoding = Decoding(model, collate(sources((4, 3)), "left"))
+    for step in range(1, 41):
+        decoding.step()
+        if step == opened:
+            decoding.reorder(torch.arange(2).repeat_interleave(5))
+        elif step == 40:
+            memory = decoding.state["diet_mt.run"]["run"].cache.target[0]
+            slots = memory.size(0) * (memory.size(2) if memory.dim() == 4 else 1)
+            assert slots < 10 * step / 2
+            decoding.reorder(torch.tensor([7, 5, 6, 6, 9]))
+        elif step > opened:
+            decoding.reorder(torch.tensor([0] * 5 + [7] * 5) if step % 2 else within(10, 5))
+    decoding.step()
+
+
+@torch.no_grad()
+@pytest.mark.usefixtures("either_memory")
+@pytest.mark.parametrize("encoding", ["diet-abs", "tupe-abs"])
+def test_no_step_appends_factors(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(factors, "APPEND_FROM", 1)
+    decoding = Decoding(build(encoding), collate(sources()))
+    for _ in range(6):
+        decoding.step()
+
+
+def test_unread_tokens_are_refused() -> None:
+    model, state = build("diet-rel").eval(), dict[str, Any]()
+    encoder_out = model.encoder(collate(sources((4, 3)), "left"), None)
+    for length in (1, 2, 3):
+        model.decoder(torch.full((2, length), 5), encoder_out, incremental_state=state)
+    for length in (3, 5):
+        with pytest.raises(ValueError, match=rf"3 tokens, and {length}"):
+            model.decoder(torch.full((2, length), 5), encoder_out, incremental_state=state)
+
+
+@pytest.mark.parametrize("change", ["", "hook", "weight norm"])
+@pytest.mark.parametrize("biases", [(True, True), (False, False), (True, False, True)], ids=str)
+def test_a_projection_equals_its_layers_side_by_side(biases: tuple[bool, ...], change: str) -> None:
+    """Also of layers that do more than a product."""
+    x = torch.randn(5, 6, dtype=torch.float64)
+    layers = [nn.Linear(6, 3 + n, bias=bias).double() for n, bias in enumerate(biases)]
+    if change == "hook":
+        layers[1].register_forward_hook(lambda module, given, out: 2 * out)
+    elif change:
+        nn.utils.parametrizations.weight_norm(layers[1])
+    close(Projection(layers)(x), torch.cat([layer(x) for layer in layers], dim=-1))
+
+
+@torch.no_grad()
+def test_a_quantized_decoder_without_a_source() -> None:
+    model = build("diet-rel").float().eval()
+    words = model.decoder
+    decoder = DietDecoder(words.cfg, words.dictionary, words.embed_tokens, no_encoder_attn=True)
+    quantized = torch.ao.quantization.quantize_dynamic(decoder.eval(), {nn.Linear})
+    tokens, state = torch.full((2, 3), 5), dict[str, Any]()
+    steps = [quantized(tokens[:, : t + 1], incremental_state=state)[0] for t in range(3)]
+    torch.testing.assert_close(torch.cat(steps, 1), quantized(tokens)[0], rtol=0, atol=0.05)

@@ -4,7 +4,6 @@ stand there if those between were empty.
 
 from __future__ import annotations
 
-from argparse import Namespace
 from typing import Any
 
 import pytest
@@ -14,14 +13,11 @@ from torch import Tensor
 from diet_mt.layers import run as runs
 from diet_mt.layers.multihead import AttentionCall
 from diet_mt.models.diet_transformer import DietTransformerModel
-from diet_mt.models.roberta_options import plain_options, sentence_config
-from diet_mt.system.errors import UserError
 
-from ..decoding.test_parity import assert_parity
-from ..models.test_search import talkative
 from ..toy import (
     KINDS,
     KINDS_OF_ENCODING,
+    NOT_RANDOMIZED,
     ONE_EACH,
     SIZES,
     attention_modules,
@@ -29,7 +25,6 @@ from ..toy import (
     build,
     close,
     collate,
-    real,
     sources,
     targets,
     times_computed,
@@ -37,10 +32,8 @@ from ..toy import (
 from .test_incremental import Decoding, within
 
 RANGE = 23  # positions; sentences have up to 11 and 10 tokens
-REFUSED = {"none", "shape", "cape"}
-
 each_randomized = pytest.mark.parametrize(
-    ("encoding", "sharing"), [case for case in ONE_EACH if case[0] not in REFUSED]
+    ("encoding", "sharing"), [case for case in ONE_EACH if case[0] not in NOT_RANDOMIZED]
 )
 
 
@@ -101,21 +94,6 @@ def test_step_by_step_equals_all_at_once(
         decoding.reorder(within(12, 4))
     decoding.reorder(torch.tensor([3, 0, 9, 1, 1, 5]))  # rows in any order
     decoding.step()
-
-
-@pytest.mark.parametrize("encoding", ["diet-rel", "diet-abs", "rotary", "shaw", "sinusoidal"])
-def test_both_searches_agree(encoding: str) -> None:
-    assert_parity(talkative(encoding, None, position_randomized=RANGE))
-
-
-@each_randomized
-def test_alone_equals_together(encoding: str, sharing: str | None) -> None:
-    model = randomized(encoding, sharing).eval()
-    rows, outputs = sources(), targets()
-    logits, _ = model(collate(rows, "left", 9), None, collate(outputs, "left", 8))
-    for number, words in enumerate(real(logits, outputs, "left")):
-        alone, _ = model(torch.tensor([rows[number]]), None, torch.tensor([outputs[number]]))
-        close(words, alone[0])
 
 
 DRAWN: list[tuple[str, dict[str, Any]]] = [
@@ -182,11 +160,3 @@ def test_input_and_attention_stand_at_the_same_positions() -> None:
     model.decoder(collate(targets((7, 7))), out)
     assert torch.equal(calls[1][1], drawn)
     assert not torch.equal(calls[1][0], drawn)
-
-
-def test_an_encoder_alone() -> None:
-    given = Namespace(position_encoding="diet-rel", position_randomized=600)
-    drawn = sentence_config(plain_options(given)).encoding.token_positions(512)
-    assert (drawn.count, drawn.longest) == (600, 512)
-    with pytest.raises(UserError, match=r"--position-randomized 500: .* 512 "):
-        sentence_config(plain_options(Namespace(position_randomized=500)))

@@ -17,7 +17,7 @@ from diet_mt.models.signature import signature_tensor, signature_text
 from diet_mt.system.errors import UserError
 
 from .. import toy_sentences
-from ..toy import CASES, SAME_WIDTH, ToyTask, build, encoding_of, every_encoding, name_of
+from ..toy import ONE_EACH, SAME_WIDTH, ToyTask, build, encoding_of, every_encoding
 
 State = dict[str, Tensor]
 
@@ -90,22 +90,27 @@ def test_the_signature_names_the_encoding(encoding: str, sharing: str | None) ->
     build(encoding, sharing, attention_scale="model").load_state_dict(state)
 
 
-@pytest.fixture(scope="module")
-def states() -> dict[tuple[str, str | None], State]:
-    """The state dict of every case."""
-    return {case: build(*case).state_dict() for case in CASES}
+OWN = ("diet-rel", "none")
 
 
-@pytest.mark.parametrize(("encoding", "sharing"), [("diet-rel", "none"), ("rotary", None)])
-def test_weights_of_every_other_encoding_are_refused(
-    encoding: str, sharing: str | None, states: dict[tuple[str, str | None], State]
-) -> None:
-    model = build(encoding, sharing)
-    for other in CASES:
-        if other != (encoding, sharing):
-            line = refused(model, states[other])
-            for name, mode in (other, (encoding, sharing)):
-                assert f"'{expected_signature(name, mode)}'" in line, name_of(*other)
+@pytest.mark.parametrize(
+    "case", [*ONE_EACH, ("diet-rel", "head-wise"), ("diet-rel", "layer-wise")], ids=str
+)
+def test_weights_of_another_encoding_are_refused(case: tuple[str, str | None]) -> None:
+    """Also by encoders where segments would have to be added."""
+    if case == OWN:
+        return
+    line = refused(build(*OWN), build(*case).state_dict())
+    assert all(f"'{expected_signature(*each)}'" in line for each in (OWN, case))
+    state = toy_sentences.build(*OWN).state_dict()
+    for segments in ("none", "input"):
+        assert expected_signature(*OWN) in refused(toy_sentences.build(*case, segments), state)
+
+
+def test_weights_of_fairseqs_roberta_are_refused() -> None:
+    given = toy_sentences.options("none", None, "none", max_positions=11)
+    stock = RobertaModel.build_model(given, ToyTask())
+    assert "signature" in refused(toy_sentences.build("learned"), stock.state_dict())
 
 
 # The encoding, other options than those of the model, and what the refusal names.
@@ -141,11 +146,32 @@ CHANGED: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("encoding", "changes", "named"), CHANGED)
+# The same for encoders, with the segments of the model.
+CHANGED_ENCODERS: list[tuple[str, str, dict[str, Any], str]] = [
+    ("diet-rel", "per-head", {"segments": "input"}, "--segment-encoding input"),
+    ("diet-rel", "input", {"segments": "per-head"}, "--segment-encoding per-head"),
+    ("diet-rel", "none", {"segments": "per-head"}, "--segment-encoding per-head"),
+    ("diet-rel", "per-head", {"num_segments": 3}, "--num-segments"),
+    ("learned", "input", {"num_segments": 7}, "--num-segments"),
+    ("diet-rel", "none", {"max_source_positions": 12}, "--max-source-positions"),
+    ("tupe-abs", "none", {"max_source_positions": 9}, "--max-source-positions"),
+    ("diet-abs", "none", {"position_rank": 3}, "rank=3"),
+    ("none", "none", {"encoder_ffn_embed_dim": 13}, "fc1"),
+    ("none", "none", {"encoder_layers": 3}, "layers.2"),
+]
+
+
+@pytest.mark.parametrize(("encoding", "segments", "changes", "named"), [
+    *((encoding, None, changes, named) for encoding, changes, named in CHANGED), *CHANGED_ENCODERS
+])  # fmt: skip
 def test_weights_trained_with_other_options_are_refused(
-    encoding: str, changes: dict[str, Any], named: str
+    encoding: str, segments: str | None, changes: dict[str, Any], named: str
 ) -> None:
-    assert named in refused(build(encoding), build(encoding, **changes).state_dict())
+    if segments is None:
+        assert named in refused(build(encoding), build(encoding, **changes).state_dict())
+    else:
+        other = toy_sentences.build(encoding, None, **{"segments": segments, **changes})
+        assert named in refused(toy_sentences.build(encoding, None, segments), other.state_dict())
 
 
 def test_the_same_options_given_or_by_default_are_the_same_model() -> None:
@@ -229,41 +255,6 @@ def test_another_dictionary_of_the_same_size_is_refused() -> None:
     assert "dictionary" in refused(model, state)
 
 
-@pytest.mark.parametrize("segments", ["none", "input"])
-def test_every_other_encoding_is_refused(segments: str) -> None:
-    """Also where segments would have to be added; and fairseq's own."""
-    state = toy_sentences.build("diet-rel", "none").state_dict()
-    for case in CASES:
-        if case != ("diet-rel", "none"):
-            line = refused(toy_sentences.build(*case, segments), state)
-            assert expected_signature("diet-rel", "none") in line, case
-    given = toy_sentences.options("none", None, "none", max_positions=11)
-    stock = RobertaModel.build_model(given, ToyTask())
-    assert "signature" in refused(toy_sentences.build("learned"), stock.state_dict())
-
-
-@pytest.mark.parametrize(
-    ("encoding", "segments", "changes", "named"),
-    [
-        ("diet-rel", "per-head", {"segments": "input"}, "--segment-encoding input"),
-        ("diet-rel", "input", {"segments": "per-head"}, "--segment-encoding per-head"),
-        ("diet-rel", "none", {"segments": "per-head"}, "--segment-encoding per-head"),
-        ("diet-rel", "per-head", {"num_segments": 3}, "--num-segments"),
-        ("learned", "input", {"num_segments": 7}, "--num-segments"),
-        ("diet-rel", "none", {"max_source_positions": 12}, "--max-source-positions"),
-        ("tupe-abs", "none", {"max_source_positions": 9}, "--max-source-positions"),
-        ("diet-abs", "none", {"position_rank": 3}, "rank=3"),
-        ("none", "none", {"encoder_ffn_embed_dim": 13}, "fc1"),
-        ("none", "none", {"encoder_layers": 3}, "layers.2"),
-    ],
-)
-def test_other_options_and_sizes_are_refused(
-    encoding: str, segments: str, changes: dict[str, Any], named: str
-) -> None:
-    state = toy_sentences.build(encoding, None, **{"segments": segments, **changes}).state_dict()
-    assert named in refused(toy_sentences.build(encoding, None, segments), state)
-
-
 @pytest.mark.parametrize("layer", ["0", "1"])
 def test_pruning_keeps_the_segments_of_the_remaining_layers(layer: str) -> None:
     """--encoder-layers-to-keep on a checkpoint of the whole model."""
@@ -296,15 +287,10 @@ def test_logits_are_products_of_features_with_two_vectors() -> None:
     model, plain = with_head(), with_head(False)
     assert model.span_head is not None
     nn.init.normal_(model.span_head.out.bias)
-    logits, _ = model(TOKENS, use_span_head=True)
-    assert logits.shape == (2, 7, 2)
     states, _ = model(TOKENS, features_only=True)
     weight, bias = model.span_head.out.weight, model.span_head.out.bias
-    for row in range(2):
-        for column in range(7):
-            for side in range(2):
-                expected = sum(states[row, column] * weight[side]) + bias[side]
-                assert logits[row, column, side].item() == pytest.approx(expected.item(), abs=1e-5)
+    expected = (states[:, :, None] * weight).sum(-1) + bias  # (B, S, 2)
+    torch.testing.assert_close(model(TOKENS, use_span_head=True)[0], expected, rtol=0, atol=1e-5)
     plain.load_state_dict({k: v for k, v in model.state_dict().items() if "span_head" not in k})
     assert torch.equal(model(TOKENS)[0], plain(TOKENS)[0])
 

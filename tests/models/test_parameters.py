@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 import torch
 import torch.nn.functional as F
@@ -11,21 +9,16 @@ from fairseq.models.roberta import RobertaModel
 from torch import nn
 
 from .. import toy_sentences
-from ..positions.cases import ALL, CLIP, H_ENC
+from ..positions.cases import ALL
 from ..toy import (
-    KINDS,
     PAD,
     SAME_WIDTH,
-    SOURCE_LENGTHS,
-    TARGET_LENGTHS,
     ToyTask,
-    attention_positions,
     build,
     collate,
     each_encoding,
     every_encoding,
     position_parameters,
-    real,
     sources,
     targets,
 )
@@ -52,81 +45,6 @@ def test_every_parameter_gets_a_gradient_in_one_step(encoding: str, sharing: str
         if parameter.grad is None or not parameter.grad.any()
     ]
     assert [name for name in silent if not name.endswith(WITHOUT_GRADIENT)] == []
-
-
-def places(kind: str) -> set[tuple[int, int]]:
-    """(query, key) positions that occur in the batch and are not masked.
-
-    Without query 0 of the decoder, which sees one key: the softmax of one logit is 1.
-    """
-    pairs = set()
-    for source, target in zip(SOURCE_LENGTHS, TARGET_LENGTHS, strict=True):
-        queries = source if kind == "encoder" else target
-        keys = target if kind == "decoder" else source
-        pairs |= {(i, j) for i in range(queries) for j in range(keys)}
-    return {(i, j) for i, j in pairs if kind != "decoder" or j <= i > 0}
-
-
-Rows = Callable[[int, int, int], set[int]]
-
-
-def of_query(i: int, j: int, n_s: int) -> set[int]:
-    return {i}
-
-
-def of_key(i: int, j: int, n_s: int) -> set[int]:
-    return {j}
-
-
-# By encoding and table: the rows that a query i and a key j read. All else in the tables of these
-# encodings (such as U of TUPE) belongs to no position.
-READ: dict[str, dict[str, Rows]] = {
-    "diet-rel": {"by_offset": lambda i, j, n_s: {i - j + n_s - 1}},
-    "diet-abs": {"query": of_query, "key": of_key},
-    "shaw": {"of_keys": lambda i, j, n_s: {min(max(j - i, -CLIP), CLIP) + CLIP}},
-    "tupe-abs": {"positions.weight": of_query, "sources.weight": of_key},
-    "linformer": {"of_keys": of_key, "of_values": of_key},
-    "diet-abs-lin": {"of_keys": of_key, "of_values": of_key, "mixed.shared.query": of_query},
-}
-# p of TUPE serves queries and keys of self-attention, P_Q and P_K of DIET-ABS-LIN elsewhere
-# are those of DIET-ABS.
-READ_WITHIN_A_SENTENCE: dict[str, dict[str, Rows]] = {
-    "tupe-abs": {"positions.weight": lambda i, j, n_s: {i, j}},
-}
-
-
-def rows_with_gradient(parameter: nn.Parameter) -> list[int]:
-    """Places with a gradient in a table (n, E) of all heads or (H|1, places, ...)."""
-    assert parameter.grad is not None
-    some = parameter.grad.ne(0)
-    by_place = some if parameter.grad.size(0) > H_ENC else some.transpose(0, 1).flatten(1)
-    return by_place.any(1).nonzero().flatten().tolist()
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("encoding", READ)
-def test_gradients_reach_exactly_the_positions_that_occur(encoding: str, kind: str) -> None:
-    """No gradient from padding, from the future or from beyond the longest sentence."""
-    model = build(encoding)
-    logits, _ = model(collate(sources(), "left"), None, collate(targets()))
-    torch.cat(real(logits, targets())).sin().sum().backward()
-    positions = attention_positions(model, kind)
-    if encoding == "linformer" and kind != "encoder":
-        assert positions is None
-        return
-    assert positions is not None
-    reads = READ["diet-abs" if encoding == "diet-abs-lin" and kind != "encoder" else encoding]
-    if kind != "cross":
-        reads = READ_WITHIN_A_SENTENCE.get(encoding, reads)
-    checked = set()
-    for name, parameter in positions.named_parameters():
-        for table, read in reads.items():
-            if name.endswith(table):
-                n_s = positions.shape.max_keys
-                expected = set().union(*(read(i, j, n_s) for i, j in places(kind)))
-                assert rows_with_gradient(parameter) == sorted(expected), name
-                checked.add(table)
-    assert checked == reads.keys()
 
 
 @every_encoding

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 import torch
 from torch import Tensor, nn
 
 from diet_mt.models.diet_transformer import DietTransformerModel
 from diet_mt.nn import attention
-from diet_mt.positions import KINDS
 
-from ..decoding.test_parity import assert_parity
 from ..positions.cases import ALL
 from ..toy import (
     EOS,
@@ -27,7 +23,6 @@ from ..toy import (
     sources,
     targets,
 )
-from .test_search import talkative
 
 ROUNDING = 1e-10  # float64; other orders of the same sums
 
@@ -93,54 +88,11 @@ def test_all_tables_at_zero_equal_no_positions_exactly(
     assert equal == ("sqrt(2 D)" in ALL[encoding].at_zero)
 
 
-# Part of a parameter's name -> kind of attention.
-PLACES = {
-    "encoder.self_attn_positions": "encoder",
-    "decoder.self_attn_positions": "decoder",
-    "decoder.encoder_attn_positions": "cross",
-}
-
-
 def logits(model: DietTransformerModel) -> Tensor:
     model.eval()
     source, target = collate(sources()), collate(targets())
     out: Tensor = model(source, source.ne(1).sum(1), target)[0]
     return out
-
-
-def place_of(name: str) -> str:
-    return next((kind for start, kind in PLACES.items() if name.startswith(start)), "input")
-
-
-@pytest.mark.parametrize(
-    "places", ["encoder", "decoder", "cross", "encoder,decoder", "cross,encoder"]
-)
-@pytest.mark.parametrize("encoding", ["diet-abs", "shaw"])
-def test_elsewhere_it_is_as_if_the_tables_were_0(encoding: str, places: str) -> None:
-    whole, some = build(encoding), build(encoding, position_in=places)
-    copy_content_weights(whole, some)
-    full, own = position_parameters(whole), position_parameters(some)
-    assert {place_of(name) for name in own} == set(places.split(","))
-    with torch.no_grad():
-        for name, table in full.items():
-            if name in own:
-                own[name].copy_(table)
-    different = logits(some)
-    assert not torch.allclose(different, logits(whole), atol=1e-3)
-    for name in full.keys() - own.keys():
-        nn.init.zeros_(full[name])
-    torch.testing.assert_close(different, logits(whole), rtol=0, atol=1e-12)
-
-
-def test_tupe_scales_content_only_where_it_acts() -> None:
-    model = build("tupe-abs", position_in="decoder")
-    plain = {"encoder": 4**-0.5, "decoder": 8**-0.5, "cross": 8**-0.5}  # head sizes
-    actual = {
-        "encoder": model.encoder.layers[0].self_attn.scaling,
-        "decoder": model.decoder.layers[0].self_attn.scaling,
-        "cross": model.decoder.layers[0].encoder_attn.scaling,
-    }
-    assert actual == pytest.approx({**plain, "decoder": plain["decoder"] / math.sqrt(2)})
 
 
 @pytest.mark.parametrize("at_input", ["sinusoidal", "learned", "concat"])
@@ -152,27 +104,6 @@ def test_the_input_is_that_of_the_other_encoding(at_input: str) -> None:
         for name, table in ours.items():
             table.copy_(theirs[name]) if name in theirs else nn.init.zeros_(table)
     torch.testing.assert_close(logits(both), logits(alone), rtol=0, atol=1e-12)
-    assert {place_of(name) for name in ours} >= set(KINDS)
-
-
-def test_nothing_at_the_input_of_linformer() -> None:
-    assert build("linformer", position_input="none").encoder.embed_positions is None
-    assert build("linformer").encoder.embed_positions is not None
-
-
-@pytest.mark.parametrize(
-    ("encoding", "options"),
-    [
-        ("tupe-rel", {"position_in": "encoder", "position_input": "sinusoidal"}),
-        ("diet-abs", {"position_in": "cross", "position_input": "learned"}),
-        ("shaw", {"position_in": "encoder,decoder", "position_values": True}),
-        ("rotary", {"position_in": "decoder"}),
-        ("pope", {"position_layers": "::2"}),
-        ("tupe-abs", {"position_layers": "1:"}),
-    ],
-)
-def test_both_searches_agree(encoding: str, options: dict[str, str]) -> None:
-    assert_parity(talkative(encoding, None, **options))
 
 
 def test_what_only_the_input_has_is_an_option_of_the_input() -> None:

@@ -86,8 +86,6 @@ for code in json.load(sys.stdin):
 torch.save(results, sys.argv[1])
 """
 
-Tensors = dict[str, torch.Tensor]
-
 
 def code_by_heading() -> dict[str, str]:
     """The code under each heading of the page, after that of its introduction."""

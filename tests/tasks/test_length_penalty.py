@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from diet_mt.system.errors import UserError
 from diet_mt.tasks.diet_translation import DietTranslationConfig, DietTranslationTask
 
-from ..models.test_search import LENGTHS, ROUNDING, rescored, talkative
+from ..models.test_search import LENGTHS, talkative
 from ..toy import EOS, FIRST_WORD, PAD, collate, dictionary, sources
 
 A, B = FIRST_WORD, FIRST_WORD + 1
@@ -84,43 +84,12 @@ def test_nothing_is_divided_where_nothing_should_be(options: dict[str, Any]) -> 
     assert outcome(decode("gnmt", **options)) == outcome(decode(None, **options)) == expected
 
 
-@torch.no_grad()
-@pytest.mark.parametrize("encoding", ["diet-rel", "shaw"])
-def test_hypotheses_of_a_real_model_rescored(encoding: str) -> None:
-    """Sentences leave the batch at different steps; each score is that of one full pass."""
-    rows, seeds = sources(LENGTHS), range(1, 9)
-    for seed in seeds:
-        model = talkative(encoding, None, seed)
-        actual = search(model, rows, "gnmt")
-        if len({len(one["tokens"]) for hypotheses in actual for one in hypotheses}) > 2:
-            break
-    else:
-        pytest.fail("all sentences are of the same length")
-    theirs = search(model, rows, None)
-    for row, hypotheses, same in zip(rows, actual, theirs, strict=True):
-        scores = [float(one["score"]) for one in hypotheses]
-        assert scores == sorted(scores, reverse=True)
-        # The search itself is fairseq's: it finds the same translations and ranks them anew.
-        assert words_of(hypotheses) == words_of(same)
-        for one in hypotheses:
-            expected = rescored([model], row, one["tokens"])
-            penalty = ((5 + len(one["tokens"])) / 6) ** 0.6
-            assert float(one["score"]) == pytest.approx(float(expected.sum()) / penalty, abs=1e-4)
-            torch.testing.assert_close(
-                one["positional_scores"].double(), expected, rtol=0, atol=ROUNDING
-            )
-
-
 def search(model: Any, rows: list[list[int]], penalty: str | None, **options: Any) -> Any:
     settings = {"beam": 4, "lenpen": 0.6, "max_len_b": 8} | options
     generator = task(penalty, words=40).build_generator([model], Namespace(**settings))
     source = collate(rows, "left")
     sample = {"net_input": {"src_tokens": source, "src_lengths": source.ne(PAD).sum(1)}}
     return generator.generate([model], sample)
-
-
-def words_of(hypotheses: list[dict[str, Any]]) -> list[list[int]]:
-    return sorted(one["tokens"].tolist() for one in hypotheses)
 
 
 @torch.no_grad()
