@@ -26,10 +26,10 @@ from .commands.runner import ROOT, Command, Done, Runner, finish, run_alone, sta
 from .commands.test_train import place as place
 from .commands.test_train import training
 from .commands.workshop import ONE_CHECKPOINT, Workshop, losses, state, translations
-from .decoding.test_parity import LENGTHS, PREFIXES, SequenceGenerator, assert_the_same, search
+from .decoding.test_parity import LENGTHS, PREFIXES, SequenceGenerator, assert_the_same
 from .fairseq_patches import test_fused_adam as of_adam
 from .models.test_precision import half_precision, tolerance
-from .models.test_search import Hypotheses, talkative
+from .models.test_search import Hypotheses, search, talkative
 from .nn import test_dropout as of_dropout
 from .nn.test_cross_entropy import WITH_PADS, Loss, both, fairseqs, values
 from .processes import session_folder

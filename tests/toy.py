@@ -252,7 +252,7 @@ class Call:
 
 
 @contextmanager
-def attention_calls(model: DietTransformerModel) -> Iterator[dict[tuple[str, int], Call]]:
+def attention_calls(model: Any) -> Iterator[dict[tuple[str, int], Call]]:
     """Records the last call of every attention module, by kind and number of the layer."""
     calls: dict[tuple[str, int], Call] = {}
     hooks = []
@@ -291,12 +291,14 @@ def times_computed(model: nn.Module) -> Iterator[dict[str, int]]:
             hook.remove()
 
 
-def attention_modules(model: DietTransformerModel) -> dict[tuple[str, int], PositionalAttention]:
-    """The attention modules of ``model`` by kind and number of the layer."""
+def attention_modules(model: Any) -> dict[tuple[str, int], PositionalAttention]:
+    """The attention modules of a model, or an encoder alone, by kind and number of the layer."""
     modules = {}
-    for number, layer in enumerate(model.encoder.layers.children()):
+    encoder = getattr(model.encoder, "sentence_encoder", model.encoder)
+    for number, layer in enumerate(encoder.layers.children()):
         modules["encoder", number] = layer.self_attn
-    for number, layer in enumerate(model.decoder.layers.children()):
+    decoder = model.decoder.layers.children() if encoder is model.encoder else ()
+    for number, layer in enumerate(decoder):
         modules["decoder", number] = layer.self_attn
         if layer.encoder_attn is not None:
             modules["cross", number] = layer.encoder_attn

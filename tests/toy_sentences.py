@@ -6,15 +6,12 @@ Sizes are uneven here, too: B 5, H 3, S 7, D 4, E 12, L 2, n 11 and N 6 segments
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from diet_mt.layers.multihead import PositionalAttention
 from diet_mt.models.diet_roberta import DietRobertaModel
 from diet_mt.positions import SegmentInput, SegmentPositions
 
@@ -26,7 +23,6 @@ from .toy import (
     OPTIONS,
     SIZES,
     SOURCE_LENGTHS,
-    Call,
     ToyTask,
     collate,
     encoding_of,
@@ -131,28 +127,3 @@ def batch(side: str = "right", width: int | None = None) -> dict[str, Tensor]:
     padding = tokens.eq(1)
     segments[padding] = torch.arange(int(padding.sum())) % SEGMENTS
     return {"src_tokens": tokens, "segment_ids": segments}
-
-
-@contextmanager
-def attention_calls(model: DietRobertaModel) -> Iterator[list[Call]]:
-    """Records the last call of the attention module of every layer."""
-    layers = list(model.encoder.sentence_encoder.layers.children())
-    calls: dict[int, Call] = {}
-    ordered: list[Call] = []
-
-    def keep(number: int) -> Any:
-        def hook(module: PositionalAttention, given: Any, out: Any) -> None:
-            query, _, _ = given
-            calls[number] = Call(module, query, query, out[0], out[1])
-
-        return hook
-
-    hooks = [
-        layer.self_attn.register_forward_hook(keep(number)) for number, layer in enumerate(layers)
-    ]
-    try:
-        yield ordered
-    finally:
-        for hook in hooks:
-            hook.remove()
-        ordered.extend(calls[number] for number in sorted(calls))

@@ -24,26 +24,10 @@ from diet_mt.layers.slots import Store
 from diet_mt.models.diet_transformer import DietTransformerModel
 from diet_mt.system.errors import UserError
 
-from ..models.test_search import Hypotheses, talkative
-from ..toy import PRE_NORM, ToyTask, build, collate, each_encoding, sources
+from ..models.test_search import ROUNDING, Hypotheses, search, talkative
+from ..toy import PRE_NORM, build, collate, each_encoding, sources
 
 LENGTHS = (7, 3, 5, 1, 6, 4, 11, 2)
-# fairseq's search adds up float32 scores, down to about -40: steps of 4e-6.
-ROUNDING = 2e-5
-
-
-def search(
-    kind: type[SequenceGenerator],
-    model: DietTransformerModel,
-    source: Tensor,
-    prefix: Tensor | None = None,
-    **options: Any,
-) -> Hypotheses:
-    settings = {"beam_size": 4, "max_len_b": 8, "len_penalty": 0.6} | options
-    made = kind([model], ToyTask().target_dictionary, **settings)
-    sample = {"net_input": {"src_tokens": source, "src_lengths": source.ne(1).sum(1)}}
-    actual: Hypotheses = made.generate([model], sample, prefix_tokens=prefix)
-    return actual
 
 
 def assert_the_same(ours: Hypotheses, theirs: Hypotheses, rounding: float = ROUNDING) -> None:

@@ -20,6 +20,7 @@ from fairseq import checkpoint_utils
 from diet_mt.fairseq_patches.safe_load import read
 from diet_mt.system.errors import UserError
 
+from ..checkpoints import state_of
 from . import hostile
 from .hostile import call, data, in_child, name, number, text, tuple_of, zipped
 
@@ -290,15 +291,8 @@ def test_records_have_the_names_that_torch_reads(file: Path) -> None:
 def checkpoint() -> dict[str, Any]:
     """All kinds of values that fairseq stores."""
     bleu = [("default", [(1, "bleu", "SumMeter", {"sum": np.array([1, 2]), "n": np.float64(3)})])]
-    return {
-        "cfg": {"model": {"_name": "diet_rel_tiny"}, "task": {"_name": "translation"}, "bpe": None},
-        "args": None,
-        "model": torch.nn.Linear(2, 2).state_dict(),
-        "optimizer_history": [
-            {"num_updates": 3, "optimizer_name": "FairseqAdam", "lr_scheduler_state": {}}
-        ],
-        "extra_state": {"train_iterator": {"epoch": 1}, "metrics": bleu},
-    }
+    names = {"model": {"_name": "diet_rel_tiny"}, "task": {"_name": "translation"}, "bpe": None}
+    return {**state_of(model=torch.nn.Linear(2, 2), metrics=bleu), "cfg": names}
 
 
 def fuzzed(folder: Path, seeds: range) -> list[Path]:

@@ -38,7 +38,7 @@ from diet_mt.fairseq_patches.trust import (
 from diet_mt.models.diet_transformer import DietTransformerModel
 from diet_mt.system.errors import UserError
 
-from ..checkpoints import write_checkpoint
+from ..checkpoints import state_of, write_checkpoint
 from ..corpora.server import serving
 from ..toy import build
 
@@ -82,14 +82,7 @@ REGISTERED |= {"bpe": BPE_REGISTRY, "tokenizer": TOKENIZER_REGISTRY}
 
 def saved(path: Path, **changes: Any) -> str:
     """A checkpoint without weights; ``args`` among the changes: in fairseq's old form."""
-    history = {"criterion_name": "", "optimizer_name": "", "lr_scheduler_state": {}}
-    state: dict[str, Any] = {
-        "model": {},
-        "extra_state": {"train_iterator": {"epoch": 1}},
-        "optimizer_history": [{**history, "num_updates": 1}],
-        "args": None,
-        "cfg": {**OURS, **changes},
-    }
+    state = {**state_of(), "cfg": {**OURS, **changes}}
     if "args" in changes:
         state |= {"args": Namespace(**changes["args"]), "cfg": None}
     torch.save(state, path)

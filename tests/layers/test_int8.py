@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from diet_mt import kernels
 from diet_mt.decoding.generator import BeamSearchGenerator
@@ -16,21 +15,11 @@ from diet_mt.nn.linear import Linear
 from diet_mt.system.errors import UserError
 from diet_mt.tasks.diet_translation import DietTranslationConfig
 
-from ..models.test_search import search, talkative
-from ..toy import ToyTask, build, collate, each_encoding, sources, targets
+from ..models.test_search import SequenceGenerator, search, talkative
+from ..toy import build, collate, each_encoding, sources, targets
 
 # Of a log-probability: roundings in float32 may become steps of int8.
 STEP = 0.02
-
-
-def translated(model: Any, source: Tensor) -> list[list[dict[str, Tensor]]]:
-    generator = BeamSearchGenerator(
-        [model], ToyTask().target_dictionary, beam_size=4, max_len_b=8, len_penalty=0.6
-    )
-    lengths = source.ne(1).sum(1)
-    return generator.generate(
-        [model], {"net_input": {"src_tokens": source, "src_lengths": lengths}}
-    )
 
 
 @each_encoding
@@ -63,9 +52,9 @@ def test_a_search(encoding: str) -> None:
     """Ours and fairseq's translate alike, and a sentence alone as in a batch."""
     model = quantize_(talkative(encoding, None).float())
     rows = sources()
-    together = translated(model, collate(rows, "left"))
-    alone = [translated(model, torch.tensor([row]))[0] for row in rows]
-    theirs = search([model], collate(rows, "left"))
+    together = search(BeamSearchGenerator, model, collate(rows, "left"))
+    alone = [search(BeamSearchGenerator, model, torch.tensor([row]))[0] for row in rows]
+    theirs = search(SequenceGenerator, model, collate(rows, "left"))
     for own, *others in zip(together, alone, theirs, strict=True):
         for other in others:
             assert torch.equal(own[0]["tokens"], other[0]["tokens"])

@@ -14,9 +14,8 @@ from diet_mt.positions import factors
 
 from .. import oracle
 from ..positions.cases import ALL
-from ..toy import OPTIONS, SIZES, SOURCE_LENGTHS, Call, close, real
+from ..toy import OPTIONS, SIZES, SOURCE_LENGTHS, Call, attention_calls, close, real
 from ..toy_sentences import (
-    attention_calls,
     batch,
     build,
     each_sentence_encoder,
@@ -84,7 +83,7 @@ def test_every_attention_module_equals_the_loops(
         with attention_calls(model) as calls:
             model(**batch(side))
         assert len(calls) == SIZES["encoder_layers"]
-        for layer, call in enumerate(calls):
+        for (_, layer), call in calls.items():
             by_hand = expected(model, encoding, sharing, layer, call).transpose(0, 1)
             actual = call.output.transpose(0, 1)
             assert actual.shape == by_hand.shape
@@ -102,7 +101,7 @@ def test_the_input_equals_the_formula(
     stack = model.encoder.sentence_encoder
     with attention_calls(model) as calls:
         model(**batch(side))
-    actual = real(calls[0].query.transpose(0, 1), rows())
+    actual = real(calls["encoder", 0].query.transpose(0, 1), rows())
     tables, of_segments = raw_tables(stack.embed_positions), raw_tables(stack.segment_input)
     words = torch.zeros(len(stack.embed_tokens.weight), WIDTH, dtype=torch.float64)
     words[:, : stack.embed_tokens.weight.size(1)] = stack.embed_tokens.weight

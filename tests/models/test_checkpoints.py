@@ -113,30 +113,16 @@ def test_weights_of_fairseqs_roberta_are_refused() -> None:
     assert "signature" in refused(toy_sentences.build("learned"), stock.state_dict())
 
 
-# The encoding, other options than those of the model, and what the refusal names.
+# The encoding, other options than those of the model, and what the refusal names. That all options
+# are in the signature: EFFECTS of test_options.py.
 CHANGED: list[tuple[str, dict[str, Any], str]] = [
     ("none", {"attention_scale": "model"}, "scale=model"),
     ("diet-abs", {"position_rank": 5}, "rank=5"),
     ("diet-rel", {"max_source_positions": 13}, "--max-source-positions"),
     ("concat", {"position_rank": 3}, "rank=3"),
-    ("shaw", {"position_clip": 3}, "clip=3"),
-    ("shaw", {"position_values": False}, "values=False"),
-    ("t5", {"position_buckets": 10}, "buckets=10"),
-    ("tupe-rel", {"position_max_distance": 9}, "max-distance=9"),
     ("tupe-abs", {"max_source_positions": 13}, "--max-source-positions"),
-    ("linformer", {"linformer_k": 4}, "projected=4"),
     ("linformer", {"max_source_positions": 13}, "--max-source-positions"),
-    ("shape", {"position_shift": 7}, "shift=7"),
-    ("cape", {"position_global_scale": 1.5}, "global-scale=1.5"),
     ("deberta", {"position_clip": 4}, "clip=4"),
-    ("deberta", {"position_buckets": 2}, "buckets=2"),
-    ("deberta", {"position_shared_projections": True}, "shared-projections=True"),
-    ("alibi", {"position_trained_slopes": True}, "trained-slopes=True"),
-    ("kerple", {"position_kernel": "power"}, "kernel=power"),
-    ("rotary", {"position_base": 500}, "base=500.0"),
-    ("rotary", {"position_fraction": 0.5}, "fraction=0.5"),
-    ("rotary", {"position_layers": "1:"}, "layers=1:"),
-    ("diet-rel", {"position_randomized": 23}, "randomized=23"),
     ("learned", {"max_target_positions": 13}, "--max-target-positions"),
     (
         "diet-rel",

@@ -45,13 +45,19 @@ def talkative(
     return model
 
 
-def search(models: list[DietTransformerModel], source: Tensor, **given: Any) -> Hypotheses:
-    generator = SequenceGenerator(
-        models, ToyTask().target_dictionary, beam_size=BEAM, max_len_b=8, len_penalty=0.6
-    )
-    lengths = source.ne(1).sum(1)
-    sample = {"net_input": {"src_tokens": source, "src_lengths": lengths}}
-    actual: Hypotheses = generator.generate(models, sample, **given)
+def search(
+    kind: type[SequenceGenerator],
+    models: Any,
+    source: Tensor,
+    prefix: Tensor | None = None,
+    **options: Any,
+) -> Hypotheses:
+    """By one model, or a list of them."""
+    models = models if isinstance(models, list) else [models]
+    settings = {"beam_size": BEAM, "max_len_b": 8, "len_penalty": 0.6} | options
+    made = kind(models, ToyTask().target_dictionary, **settings)
+    sample = {"net_input": {"src_tokens": source, "src_lengths": source.ne(1).sum(1)}}
+    actual: Hypotheses = made.generate(models, sample, prefix_tokens=prefix)
     return actual
 
 
@@ -81,7 +87,7 @@ def test_scores_of_hypotheses_are_those_of_a_full_pass(encoding: str, sharing: s
     rows = sources(LENGTHS)
     for seed in range(1, 9):  # not every model ends its sentences at different lengths
         model = talkative(encoding, sharing, seed)
-        actual = search([model], collate(rows, "left"))
+        actual = search(SequenceGenerator, model, collate(rows, "left"))
         lengths = {len(hypothesis["tokens"]) for hypotheses in actual for hypothesis in hypotheses}
         if len(lengths) > 2:
             break
@@ -102,7 +108,7 @@ def test_scores_of_hypotheses_are_those_of_a_full_pass(encoding: str, sharing: s
 def test_ensembles(members: list[tuple[str, str | None]]) -> None:
     models = [talkative(*member, seed=seed) for seed, member in enumerate(members)]
     rows = sources(LENGTHS)
-    actual = search(models, collate(rows, "left"))
+    actual = search(SequenceGenerator, models, collate(rows, "left"))
     assert_scores_are_those_of_a_full_pass(models, rows, actual)
 
 
@@ -113,10 +119,6 @@ def test_generation_stops_at_the_longest_position(encoding: str, sharing: str | 
     model = build(encoding, sharing).eval()
     model.decoder.output_projection.weight[EOS] = 0.0
     model.decoder.output_projection.weight[5] *= 20  # a word that always pays more than the end
-    generator = SequenceGenerator(
-        [model], ToyTask().target_dictionary, beam_size=BEAM, max_len_b=200, min_len=9
-    )
     source = collate(sources((11, 4)), "left")
-    sample = {"net_input": {"src_tokens": source, "src_lengths": source.ne(1).sum(1)}}
-    for hypotheses in generator.generate([model], sample):
+    for hypotheses in search(SequenceGenerator, model, source, max_len_b=200, min_len=9):
         assert [len(hypothesis["tokens"]) for hypothesis in hypotheses] == [10] * BEAM

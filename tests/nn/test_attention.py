@@ -158,17 +158,6 @@ def test_gradients_of_queries_keys_values_and_terms(
     assert torch.autograd.gradcheck(run_all, inputs_, fast_mode=True)
 
 
-def test_factors_are_columns_up_to_a_multiple_of_eight() -> None:
-    """q' k' = scale q k + F_Q F_K; fused kernels require such head sizes."""
-    q, k, _ = inputs()
-    of_query, of_key = random(1, H, T, R), random(1, 1, S, R)
-    wide_q, wide_k, scale = attention._appended(q, k, SCALE, [(of_query, of_key)])
-    assert wide_q.shape == (B, H, T, 16)
-    assert wide_k.shape == (B, H, S, 16)
-    expected = SCALE * q @ k.transpose(-1, -2) + of_query @ of_key.transpose(-1, -2)
-    close(scale * wide_q @ wide_k.transpose(-1, -2), expected)
-
-
 def test_queries_and_keys_may_be_wider_than_values(way: str) -> None:
     q, k, v = inputs()
     v = v[..., :3]
@@ -220,21 +209,6 @@ def test_gradients_stay_finite_at_masked_keys(way: str, appended: bool) -> None:
         assert x.grad[~masked].all()
 
 
-def test_a_bias_is_not_scaled(way: str) -> None:
-    q, k, v = inputs()
-    bias = random(H, T, S)
-    close(run(way, q, k, v, scale=0.0, bias=bias), bias.softmax(-1) @ v)
-
-
-@torch.no_grad()
-def test_softmax_of_short_rows() -> None:
-    """Without gradients, by five passes; a mask in it, and none that is NaN."""
-    logits = random(4, 9)
-    logits[1, 3:] = -INF
-    expected = logits.softmax(-1)
-    close(attention._softmax(logits.clone()), expected)
-
-
 @pytest.mark.parametrize("way", ["own", "fused"], indirect=True)
 def test_dropout_keeps_the_expected_output(way: str) -> None:
     q, k, v = (x[:, :1, :1] for x in inputs())
@@ -282,10 +256,3 @@ def test_long_sentences_at_inference_are_fused(monkeypatch: pytest.MonkeyPatch) 
     assert len(calls) == 1, "a bias that learns: torch has no fused backward pass on CPU"
     # float32, 192 terms of order 1.
     torch.testing.assert_close(fused, own, rtol=0, atol=1e-5)
-
-
-@pytest.mark.parametrize(("device", "pays"), [("cpu", False), ("meta", True)])
-def test_the_fused_kernel_pays_except_on_a_cpu(device: str, pays: bool) -> None:
-    """``meta`` stands for all other devices."""
-    q = torch.empty(2, 3, 5, 4, device=device)
-    assert attention._fused_pays(q, q, [], dropout_p=0.1) is pays

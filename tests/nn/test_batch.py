@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from diet_mt.nn.batch import gather_columns, key_padding_of, regroup, right_pad
+from diet_mt.nn.batch import key_padding_of, regroup, right_pad
 
 from ..toy import PAD, collate, real, sources
 
@@ -44,12 +44,6 @@ def test_uneven_batches_return_to_their_columns(side: str) -> None:
     assert torch.equal(batch.restore(moved), values)
     for one, other in zip(real(values, rows, side), real(moved, rows), strict=True):
         assert torch.equal(one, other)
-
-
-def test_columns_are_gathered_row_by_row() -> None:
-    values = torch.arange(2 * 3 * 2).view(2, 3, 2)
-    moved = gather_columns(values, torch.tensor([[2, 0, 1], [0, 0, 2]]))
-    assert moved.tolist() == [[[4, 5], [0, 1], [2, 3]], [[6, 7], [6, 7], [10, 11]]]
 
 
 def test_a_row_of_padding_alone_is_not_masked() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
@@ -178,16 +177,6 @@ def test_the_rule(
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
     monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
     assert products.one_dnn_is_faster.__wrapped__() is expected
-
-
-def test_the_maker_of_the_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cpuinfo = tmp_path / "cpuinfo"
-    monkeypatch.setattr("platform.processor", lambda: "AMD64 Family 25 Model 33, AuthenticAMD")
-    assert products._maker(cpuinfo) == "AuthenticAMD"
-    cpuinfo.write_text("processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\n")
-    assert products._maker(cpuinfo) == "GenuineIntel"
-    cpuinfo.write_text("processor\t: 0\nCPU implementer\t: 0x41\n")  # ARM
-    assert products._maker(cpuinfo) == ""
 
 
 class Own(nn.Linear):

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from diet_mt.positions import CROSS, DECODER, ENCODER, AttentionShape, create
 from diet_mt.positions.decay import LEAST, KerpleBias, slopes
 from diet_mt.positions.fire import FireBias
-from diet_mt.positions.t5 import T5, buckets_of
+from diet_mt.positions.t5 import buckets_of
 
 from .. import oracle
 from ..toy import sharing_modes
@@ -45,12 +45,6 @@ def test_buckets_of_one_direction_by_hand() -> None:
     numbers = buckets_of(torch.arange(-300, 301), 32, 128, causal=True)
     assert numbers.tolist() == [bucket(max(-d, 0), LAST_OF_CAUSAL) for d in range(-300, 301)]
     assert numbers.unique().tolist() == list(range(32))
-
-
-def test_the_smallest_maximal_distance_still_makes_buckets() -> None:
-    T5(buckets=32, max_distance=17)
-    numbers = buckets_of(torch.arange(-40, 1), 32, 17, causal=True)
-    assert numbers.unique().tolist() == [*range(17), 31]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from diet_mt.positions import CROSS, DECODER, ENCODER, AttentionShape, create
-from diet_mt.positions.decay import AlibiBias, slopes
+from diet_mt.positions.decay import AlibiBias
 from diet_mt.positions.t5 import T5Bias, buckets_of
 
 from .outside import causal_mask, like_theirs, modeling, transformers
@@ -44,15 +44,6 @@ def of_mpt(heads: int, keys: int) -> Tensor:
 
 
 either = pytest.mark.parametrize("theirs", [of_bloom, of_mpt], ids=["bloom", "mpt"])
-
-
-@either
-def test_slopes(theirs: Rows) -> None:
-    """How much a key counts more than the one before it."""
-    for heads in HEADS:
-        row = theirs(heads, 2).double()
-        ours = slopes(heads, row.device)
-        torch.testing.assert_close(ours, row[:, 1] - row[:, 0], rtol=ROUNDING, atol=0)
 
 
 @either

@@ -50,16 +50,6 @@ def test_tables_and_rotation(size: int) -> None:
     torch.testing.assert_close(rotate(x, torch.complex(cos, sin)), theirs, rtol=0, atol=1e-14)
 
 
-@pytest.mark.parametrize("start", [0, 17])
-def test_queries_and_keys(start: int) -> None:
-    q, k = torch.randn(2, B, H, T, D, dtype=torch.float64)
-    cos, sin = (table[start:].double() for table in their_tables(start + T, D))
-    terms = ours_of(start, T, D)
-    for ours, x in ((terms.queries(q), q), (terms.keys(k, None), k)):
-        theirs = gptj.apply_rotary_pos_emb(x.transpose(1, 2), sin[None], cos[None])
-        torch.testing.assert_close(ours, theirs.transpose(1, 2), rtol=0, atol=4e-5)
-
-
 @pytest.mark.parametrize("columns", [D, D // 2])
 def test_the_same_weights_make_the_same_attention(columns: int) -> None:
     config = transformers.GPTJConfig(

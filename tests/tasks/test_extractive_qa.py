@@ -38,7 +38,7 @@ MODEL: dict[str, Any] = {
 }
 
 
-def write_questions(folder: Path, train: int = 160, valid: int = 25) -> Path:
+def write_questions(folder: Path, train: int = 8, valid: int = 25) -> Path:
     """A folder as data-prep/prepare-qa.sh makes it: train, valid and test_xquad_en."""
     write_vocabulary(folder)
     for seed, (split, count) in enumerate(
@@ -69,7 +69,7 @@ def batches(task: ExtractiveQATask, split: str, size: int) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_questions(tmp_path_factory.mktemp("questions") / "data", train=8, valid=6)
+    return write_questions(tmp_path_factory.mktemp("questions") / "data", valid=6)
 
 
 def test_batches(folder: Path) -> None:
