@@ -117,10 +117,7 @@ class Block:
         self._range = range(0)
 
     def at(self, query: int) -> List[PositionTerms]:
-        """For each layer, the part of the target's token ``query`` as a query.
-
-        Raises UserError for a token beyond the tables.
-        """
+        """For each layer, the part of the target's token ``query`` as a query."""
         if self._positions is None:
             return list(self._parts)
         if query not in self._range:
@@ -212,7 +209,7 @@ class DecodingRun:
 
     @property
     def next_position(self) -> PositionRange:
-        """Position of the token that is read next. Raises UserError where there is none."""
+        """Position of the token that is read next."""
         return self._tokens.at(self.length, self.length + 1)
 
     @property
@@ -223,8 +220,7 @@ class DecodingRun:
     def calls(self, need_weights: int = -1) -> List[DecoderCall]:
         """A call for each layer, to read the next token of every hypothesis.
 
-        ``need_weights``: the layer that also returns its cross-attention weights. Raises UserError
-        for a position beyond the tables.
+        ``need_weights``: the layer that also returns its cross-attention weights.
         """
         own = self._own_block.at(self.length)
         self.cache.open(self.length)

@@ -194,10 +194,7 @@ Config = TypeVar("Config", bound=NestedConfig)
 
 
 def nested_config(options: Any, kind: Type[Config]) -> Config:
-    """Flat options, parsed or restored -> the checked configuration of a model, of class ``kind``.
-
-    Raises UserError with all invalid options.
-    """
+    """Flat options, parsed or restored -> the checked configuration of a model: a ``kind``."""
     cfg: Config = kind.from_namespace(options)
     problems = [
         f"{flag(name)}: {advice}"
