@@ -25,13 +25,6 @@ class Library:
         return self.result
 
 
-@pytest.fixture
-def glibc(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "platform", "linux")
-    monkeypatch.setattr(allocator.platform, "libc_ver", lambda: ("glibc", "2.36"))
-
-
-@pytest.mark.usefixtures("glibc")
 @pytest.mark.parametrize(
     ("environment", "expected"),
     [
@@ -46,24 +39,22 @@ def glibc(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=str,
 )
-def test_settings_of_the_user_are_left_alone(environment: dict[str, str], expected: bool) -> None:
+def test_settings_of_the_user_are_left_alone(
+    environment: dict[str, str], expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     library = Library()
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(allocator.platform, "libc_ver", lambda: ("glibc", "2.36"))
     assert keep_memory(environment, library) is expected
     assert library.settings == ({-4: 0, -1: -1} if expected else {})
 
 
-@pytest.mark.parametrize("system", ["linux", "darwin", "win32"])
-def test_other_systems(monkeypatch: pytest.MonkeyPatch, system: str) -> None:
-    monkeypatch.setattr(sys, "platform", system)
-    monkeypatch.setattr(allocator.platform, "libc_ver", lambda: ("", ""))
-    library = Library()
-    assert not keep_memory({}, library)
-    assert library.settings == {}
-
-
-@pytest.mark.usefixtures("glibc")
-@pytest.mark.parametrize("library", [Library(result=0), object()], ids=["refuses", "has-none"])
-def test_a_library_that_cannot(library: Any) -> None:
+@pytest.mark.parametrize(("library", "name"), [
+    (Library(), ""), (Library(result=0), "glibc"), (object(), "glibc")
+], ids=["another", "refuses", "has-none"])  # fmt: skip
+def test_libraries_that_cannot(library: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(allocator.platform, "libc_ver", lambda: (name, "2.36"))
     assert not keep_memory({}, library)
 
 
