@@ -46,9 +46,7 @@ LANGUAGES = tuple(_ARTICLES)
 
 
 def squad_words(text: str) -> list[str]:
-    """The words of an answer for SQuAD: lower case, without ASCII punctuation and English
-    articles.
-    """
+    """An answer in lower case, without ASCII punctuation and English articles."""
     text = "".join(letter for letter in text.lower() if letter not in string.punctuation)
     return re.sub(r"\b(a|an|the)\b", " ", text).split()
 
@@ -56,10 +54,8 @@ def squad_words(text: str) -> list[str]:
 def need_rules(language: str) -> None:
     """Refuses a language without scores in MLQA."""
     if language not in _ARTICLES:
-        raise UserError(
-            f"language '{language}': MLQA's scores are defined for {', '.join(LANGUAGES)}; "
-            "use SQuAD's for others"
-        )
+        known = ", ".join(LANGUAGES)
+        raise UserError(f"language '{language}': MLQA has rules for {known}; use SQuAD's")
 
 
 @cache
@@ -69,8 +65,8 @@ def _is_punctuation(character: str) -> bool:
 
 
 def mlqa_words(text: str, language: str) -> list[str]:
-    """The words of an answer for MLQA: lower case, without punctuation of any script and without
-    articles of the language; Chinese characters of the basic range are words of their own.
+    """An answer in lower case, without punctuation of any script and without articles of the
+    language; Chinese characters of the basic range are words.
     """
     need_rules(language)
     plain = "".join(letter for letter in text.lower() if not _is_punctuation(letter))
@@ -129,9 +125,7 @@ class AnswerScores:
 
     def summary(self) -> dict[str, float]:
         """Means over all questions, 0 to 100: ``exact_match`` and ``f1``; where some questions are
-        impossible also those over the two kinds, ``HasAns_f1``, ``NoAns_f1`` and so on.
-
-        An unanswered question counts as 0.
+        impossible also ``HasAns_f1``, ``NoAns_f1`` and so on. An unanswered question counts as 0.
         """
         means = self._means("", self.questions)
         possible = [question for question in self.questions if not question.impossible]
@@ -158,10 +152,7 @@ def score(
         raise UserError(f"question {without[0]} has no gold answers, so there are no scores")
     unknown = predictions.keys() - {question.id for question in questions}
     if unknown:
-        raise UserError(
-            f"{len(unknown)} predictions are of other questions ({min(unknown)}, for example); "
-            "give the predictions and the questions of one set"
-        )
+        raise UserError(f"{len(unknown)} predictions of other questions, such as {min(unknown)}")
     answered = [question for question in questions if question.id in predictions]
     by_id = {
         question.id: scoring(predictions[question.id], question.golds) for question in answered
@@ -172,9 +163,9 @@ def score(
 def best_thresholds(
     scores: AnswerScores, predictions: Mapping[str, str], null_odds: Mapping[str, float]
 ) -> dict[str, float]:
-    """The scores of the best threshold on the odds of no answer, and that threshold: ``best_f1``,
-    ``best_f1_thresh``, ``best_exact``, ``best_exact_thresh``. Questions with odds above it are left
-    unanswered. The algorithm is that of SQuAD 2.0's evaluation script.
+    """The best scores and thresholds on the odds of no answer, above which questions are left
+    unanswered: ``best_f1``, ``best_f1_thresh``, ``best_exact``, ``best_exact_thresh``. The
+    algorithm of SQuAD 2.0's evaluation script.
     """
     missing = [question.id for question in scores.questions if question.id not in null_odds]
     if missing:
@@ -201,12 +192,8 @@ def best_thresholds(
 def score_files(
     gold: Path, predictions: Path, *, scoring: str, language: str, null_odds: Path | None = None
 ) -> str:
-    """One JSON object with the scores of ``predictions``, texts by the ids of questions.
-
-    Args:
-        gold: SQuAD's JSON, plain or gzipped.
-        scoring, language: See ``scoring_of``.
-        null_odds: For SQuAD 2.0: adds the best thresholds.
+    """One JSON object with the scores of ``predictions``, texts by the ids of questions; with
+    ``null_odds`` of SQuAD 2.0 also the best thresholds. ``scoring``: see ``scoring_of``.
     """
     questions, texts = read_squad(gold), read_predictions(predictions)
     scores = score(questions, texts, scoring_of(scoring, language, questions))

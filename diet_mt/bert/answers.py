@@ -24,9 +24,7 @@ N_BEST = 20
 
 @dataclass(frozen=True)
 class Candidate:
-    """The characters ``[begin, end)`` of a context; its score is the sum of both logits. 0 to 0 is
-    no answer.
-    """
+    """Characters ``[begin, end)`` of a context, score the sum of both logits; 0 to 0: no answer."""
 
     begin: int
     end: int
@@ -51,10 +49,7 @@ def best_spans(
     start: Floats, end: Floats, max_answer: int, count: int
 ) -> list[tuple[float, int, int]]:
     """The ``count`` best spans (score, first, last) of at most ``max_answer`` tokens, best first,
-    by exhaustive search. Of equal scores the one that begins and then ends first.
-
-    Args:
-        start, end: (S,) logits of the tokens of a context, and of nothing else.
+    then by begin and end, by exhaustive search. ``start``, ``end``: (S,) logits of a context.
     """
     length = len(start)
     width = min(max_answer, length)
@@ -89,7 +84,7 @@ def candidates_of(
     Args:
         start, end: (S,) logits of all tokens of the window, without padding.
         extents: (S, 2) characters of each token.
-        context: Column where the context begins; it ends before the last token.
+        context: First column of the context, which ends before the last token.
     """
     inside = slice(context, len(start) - 1)
     places = extents[inside]
@@ -108,9 +103,7 @@ def no_answer(start: Floats, end: Floats) -> Candidate:
 
 
 def merge(candidates: Iterable[Candidate], count: int = N_BEST) -> list[Candidate]:
-    """The ``count`` best of all windows of a question; the same characters only once, with their
-    best score.
-    """
+    """The ``count`` best of all windows of a question, each place once, with its best score."""
     best: dict[tuple[int, int], Candidate] = {}
     for candidate in sorted(candidates, key=lambda candidate: candidate.order):
         best.setdefault((candidate.begin, candidate.end), candidate)
@@ -133,14 +126,10 @@ class AnswerPredictions:
         threshold: float,
         count: int,
     ) -> None:
-        """Adds one question.
+        """Adds a question with the candidates of all its windows, of which ``count`` are listed.
 
-        Args:
-            candidates: Of all its windows.
-            nothing: No answer, with the least score of all its windows; None where every question
-                has an answer.
-            threshold: No answer is predicted where ``nothing`` scores so much more than the best.
-            count: Answers to list.
+        ``nothing``: no answer, with its least score of all windows (None: every question has an
+        answer), predicted where it scores more than ``threshold`` above the best.
         """
         best = merge(candidates, count)
         text = best[0].text_in(question.context) if best else ""

@@ -38,11 +38,8 @@ _CODE = re.compile(r"[a-z]{2,3}(-[A-Za-z]+)?")
 
 @dataclass(frozen=True)
 class OfficialFile:
-    """One official file: its split, and its columns.
-
-    ``columns``: None if the first line names them. ``label``, ``id``: empty if the file has no such
-    column. ``submission``: the name of predictions of this file for GLUE's server; empty for files
-    with labels.
+    """One official file. ``columns``: None if the first line names them; ``label``, ``id``: empty
+    without such a column; ``submission``: name of predictions on GLUE's server, if it takes them.
     """
 
     split: str
@@ -55,10 +52,8 @@ class OfficialFile:
 
 @dataclass(frozen=True)
 class Task:
-    """One task of GLUE. ``metrics``: those of its official leaderboard; the first one selects
-    checkpoints and represents the task in a table.
-
-    ``official``: rows of train and of the (first) dev set, as published.
+    """One task of GLUE. ``metrics``: those of its leaderboard; the first one selects checkpoints.
+    ``official``: published rows of train and of the (first) dev set.
     """
 
     name: str
@@ -138,9 +133,8 @@ def task_named(name: str) -> Task:
 def read_file(
     folder: Path, task: Task, file: OfficialFile, *, bad_rows: str = REFUSE
 ) -> Iterator[Example]:
-    """The examples of ``folder/TASK/FILE``, numbered if they have no id.
-
-    Rows of a file without labels are never skipped, because each requires a prediction.
+    """The examples of ``folder/TASK/FILE``, numbered if they have no id. Rows without labels are
+    never skipped, because each requires a prediction.
     """
     needed = [*task.sentences, *filter(None, (file.label, file.id))]
 
@@ -198,10 +192,8 @@ def read_languages(paths: Iterable[Path], bad_rows: str = REFUSE) -> Mapping[str
                 raise UserError(f"{where}: an empty sentence")
             label = NLI.checked(row["gold_label"], where)
             if file_of.setdefault(language, path) != path:
-                raise UserError(
-                    f"{where}: language '{language}' is also in {file_of[language].name}; remove "
-                    "one of them"
-                )
+                other = file_of[language].name
+                raise UserError(f"{where}: language '{language}' is also in {other}; remove one")
             example = Example(row["pairID"], sentences, label)
             languages.setdefault(language, []).append(example)
             return example

@@ -35,9 +35,8 @@ class Example:
 
 @dataclass(frozen=True)
 class Labels:
-    """Valid labels: one of ``names``, or a score between ``low`` and ``high``.
-
-    Classes are numbered in the order of ``names``; number 1 is the positive one of F1.
+    """Valid labels: one of ``names``, by number (F1's positive one is number 1), or a score between
+    ``low`` and ``high``.
     """
 
     names: tuple[str, ...] = ()
@@ -52,18 +51,14 @@ class Labels:
         """``text``, if it is a valid label. Raises UserError otherwise."""
         if not self.is_score:
             if text not in self.names:
-                raise UserError(
-                    f"{where}: unknown label '{text}'; it must be one of {', '.join(self.names)}"
-                )
+                raise UserError(f"{where}: label '{text}', expected {', '.join(self.names)}")
             return text
         try:
             score = float(text)
         except ValueError:
             score = math.nan
         if not self.low <= score <= self.high:  # nor is NaN
-            raise UserError(
-                f"{where}: score '{text}' is no number from {self.low:g} to {self.high:g}"
-            )
+            raise UserError(f"{where}: score '{text}', expected {self.low:g} to {self.high:g}")
         return text
 
 
@@ -84,33 +79,24 @@ def read_examples(
     columns: Sequence[str] | None = None,
     bad_rows: str = REFUSE,
 ) -> Iterator[Example]:
-    """The examples of a table, plain or gzipped; at least one.
-
-    Args:
-        needed: Columns that must be there.
-        columns: All columns, for a file without a header.
-        bad_rows: "refuse", or "skip" to leave out rows that ``make`` refuses, and report how many.
+    """The examples of a table, plain or gzipped; at least one. ``needed``: required columns;
+    ``columns``: all, for a file without a header; ``bad_rows``: refuse, or skip and count them.
     """
     lines = enumerate(raw_lines(path), start=1)
     if columns is None:
         columns = _text(path, *next(lines, (1, b""))).split("\t")
         missing = [name for name in needed if name not in columns]
         if missing:
-            raise UserError(
-                f"{path}, line 1: no column '{missing[0]}'; the first line must be the official "
-                f"header, with {', '.join(needed)}"
-            )
+            header = f"expected the official header, with {', '.join(needed)}"
+            raise UserError(f"{path}, line 1: no column '{missing[0]}'; {header}")
     skipped, first, count = 0, "", 0
     for number, raw in lines:
         where = f"{path}, line {number}"
         try:
             cells = _text(path, number, raw).split("\t")
             if len(cells) != len(columns):
-                kind = "few" if len(cells) < len(columns) else "many"
-                raise UserError(
-                    f"{where}: too {kind} columns, {len(cells)} and not {len(columns)} "
-                    f"({', '.join(columns)})"
-                )
+                expected = f"{len(columns)} ({', '.join(columns)})"
+                raise UserError(f"{where}: {len(cells)} columns, expected {expected}")
             example = make(dict(zip(columns, cells, strict=True)), where, count)
         except UserError as error:
             if bad_rows != SKIP:

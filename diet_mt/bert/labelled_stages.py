@@ -126,10 +126,8 @@ def _counts(out: Path) -> Iterator[Count]:
 
 
 def shortened(sentences: Sequence[Sequence[str]], max_length: int) -> list[list[str]]:
-    """Subwords of one or two sentences, truncated to ``max_length`` with all special tokens.
-
-    Subwords are removed one by one at the end of the longer sentence, or of the second if both are
-    equally long.
+    """Subwords of one or two sentences, truncated to ``max_length`` with all special tokens, one by
+    one at the end of the longer sentence, or of the second if both are equally long.
     """
     room = max_length - MARKS * len(sentences)
     if len(sentences) == 1:

@@ -41,11 +41,8 @@ SHORTEST = _MARKS + 1  # sequence
 
 
 def inputs(words: Iterable[str], language: str) -> dict[str, list[Path]]:
-    """``LANGUAGE:FILE`` or ``FILE`` -> the existing files of each language, in this order.
-
-    Args:
-        words: Files or patterns (``mono/cs/*.gz``).
-        language: That of files without LANGUAGE.
+    """``LANGUAGE:FILE`` or ``FILE``, also patterns -> the existing files of each language;
+    ``language``: that of files without LANGUAGE.
     """
     by_language: dict[str, list[Path]] = {}
     for word in words:
@@ -59,9 +56,7 @@ def inputs(words: Iterable[str], language: str) -> dict[str, list[Path]]:
 
 
 def need_text(files: Iterable[Path], name: str, *, whole: bool) -> None:
-    """Raises UserError for files without text. Reads to the end if ``whole``, otherwise to the
-    first sentence.
-    """
+    """Raises UserError for files without text. ``whole``: reads to the end of the files."""
     lines = chain.from_iterable(map(read_documents, files))
     if not any(tidy(line, Counter()) for line in lines):
         raise UserError(f"{name}: no text in its files; give other files")
@@ -82,9 +77,7 @@ def sentences_in(file: Path) -> Iterator[str]:
 
 
 def sentences(lines: list[str], language: str) -> tuple[list[str], Counter[str]]:
-    """The sentences of paragraphs, with an empty one for each line without text, and the counts of
-    ``tidy``.
-    """
+    """Sentences of paragraphs, an empty one for each line without text, and counts of changes."""
     mended: Counter[str] = Counter()
     result: list[str] = []
     for line in lines:
@@ -142,11 +135,7 @@ def files_of(folder: Path, split: str) -> dict[str, Path]:
 
 
 def shares(counts: Mapping[str, int], alpha: float) -> dict[str, float]:
-    """The share of each language, 0 to 1, from its number of sentences.
-
-    Args:
-        alpha: 0 to 1. 1: the shares of the text; 0: equal shares.
-    """
+    """The share of each language from its number of sentences; ``alpha`` 0: equal shares."""
     total = sum(counts.values())
     weights = {lang: (count / total) ** alpha for lang, count in counts.items()}
     return {lang: weight / sum(weights.values()) for lang, weight in weights.items()}
@@ -182,9 +171,7 @@ def write_sample(folder: Path, out: Path, size: int, alpha: float) -> int:
 
 
 def cut(pieces: list[str], limit: int, begins_word: Callable[[str], bool]) -> list[list[str]]:
-    """Pieces in parts of at most ``limit``, cut where a word begins, or within a longer word. All
-    parts except the last are as long as possible.
-    """
+    """Pieces in parts of at most ``limit``, as long as possible, cut where a word begins."""
     parts = []
     while len(pieces) > limit:
         ends = (end for end in range(limit, 0, -1) if begins_word(pieces[end]))
@@ -213,9 +200,7 @@ def split_lines(lines: list[str], tokenizer: Path, limit: int) -> tuple[list[str
 
 
 def runs(file: Path) -> Iterator[list[str]]:
-    """The documents of a file in runs of at most _RUN sentences; an empty line ends the last run of
-    each document.
-    """
+    """Runs of at most _RUN sentences; an empty line ends the last run of each document."""
     run: list[str] = []
     for line in read_documents(file):
         if len(run) == _RUN and line:
@@ -230,10 +215,8 @@ def runs(file: Path) -> Iterator[list[str]]:
 
 
 def repeated(file: Path, factor: float) -> Iterator[str]:
-    """The text of a file ``factor`` times: complete passes, then one over evenly selected runs of
-    sentences, in which a document ends where a run is omitted.
-
-    Passes allow documents of any length to be read as a stream.
+    """The text of a file ``factor`` times: complete passes, then one over evenly selected runs;
+    a document ends at an omitted run. Documents of any length are read as a stream.
     """
     if factor <= 1:
         yield from read_documents(file)
@@ -254,12 +237,7 @@ def repeated(file: Path, factor: float) -> Iterator[str]:
 def write_pieces(
     sentences: Path, folder: Path, tokenizer: Path, max_length: int, alpha: float, workers: int = 1
 ) -> None:
-    """Writes missing {train,valid}; reports cut sentences and unknown pieces.
-
-    Args:
-        max_length: Pieces of a sequence, with its two special tokens.
-        alpha: See ``shares``.
-    """
+    """Writes missing {train,valid}. ``max_length``: special tokens included."""
     make_folder(folder)
     limit = max_length - _MARKS
     split_some = partial(split_lines, tokenizer=tokenizer, limit=limit)

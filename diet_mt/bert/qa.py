@@ -30,11 +30,7 @@ def prepare(
     scoring: str = "squad",
     need_answers: bool = False,
 ) -> About:
-    """Writes the windows of a file of questions to the folder ``out``.
-
-    Args:
-        vocab: Folder with ``dict.txt`` and the tokenizer of the pretrained model.
-    """
+    """Writes windows of questions to ``out``; ``vocab``: folder of dictionary and tokenizer."""
     questions = read_questions(file, language, scoring, need_answers)
     numbers = read_dictionary(vocab / "dict.txt")
     features, lost = make_features(questions, tokenizers.load(vocab), numbers, sizes)
@@ -55,10 +51,8 @@ def prepare(
     make_folder(out)
     write_features(out, features, squad, about)
     lost_too = f", {lost} answers longer than what windows share" if lost else ""
-    say(
-        f"{file.name}: {about.questions} questions, {about.windows} windows, "
-        f"{about.with_answer} with the answer{lost_too}"
-    )
+    counts = f"{about.windows} windows, {about.with_answer} with the answer"
+    say(f"{file.name}: {about.questions} questions, {counts}{lost_too}")
     return about
 
 
@@ -76,10 +70,8 @@ def read_questions(file: Path, language: str, scoring: str, need_answers: bool) 
 def check_source(file: Path, out: Path) -> None:
     """Refuses a folder ``out`` that was not made of the content of ``file``."""
     if read_about(out).sha256 != hashlib.sha256(raw_bytes(file)).hexdigest():
-        raise UserError(
-            f"{out}: made from other content than {file}; remove it to prepare it again, or give "
-            "another --out"
-        )
+        hint = "remove it, or give another --out"
+        raise UserError(f"{out}: made from other content than {file}; {hint}")
 
 
 def preparation(

@@ -75,11 +75,8 @@ class WindowSizes:
     def __post_init__(self) -> None:
         least = self.room(self.max_question)
         if least < self.stride:
-            raise UserError(
-                f"max_tokens {self.max_tokens} leaves {least} tokens for the context, after a "
-                f"question of {self.max_question} and {SPECIAL} special tokens; the stride "
-                f"{self.stride} must not be larger"
-            )
+            what = f"leaves {least} tokens for the context, less than the stride {self.stride}"
+            raise UserError(f"max_tokens {self.max_tokens}: {what}")
 
     def room(self, question: int) -> int:
         """Number of context subwords in a window with a ``question`` of this length."""

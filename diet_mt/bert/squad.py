@@ -102,11 +102,7 @@ def test_sets(collection: str, folder: Path) -> list[QuestionSource]:
 
 
 def read_squad(path: Path) -> list[Question]:
-    """All questions of a file, plain or gzipped, in order; at least one.
-
-    Each has an id of its own, and each answer is where its offset says. Errors name the file, and
-    the question where there is one.
-    """
+    """All questions of a file, plain or gzipped, in order; at least one, with different ids."""
     questions = list(_questions(read_json(path), str(path)))
     if not questions:
         raise UserError(f"{path}: no questions")
@@ -153,10 +149,8 @@ def _question(entry: dict[str, Any], name: str, context: str, where: str) -> Que
 def _answer(entry: Any, context: str, where: str) -> GoldAnswer:
     text, start = _field(entry, "text", str, where), _field(entry, "answer_start", int, where)
     if start < 0 or context[start : start + len(text)] != text:
-        raise UserError(
-            f"{where}: answer {text!r} does not stand at character {start} of its context; "
-            "offsets count characters (code points), not bytes"
-        )
+        hint = "offsets count characters (code points)"
+        raise UserError(f"{where}: answer {text!r} is not at {start} of its context; {hint}")
     return GoldAnswer(text, start)
 
 

@@ -164,10 +164,7 @@ def file_of(folder: Path) -> Path:
     if len(names) == 1:
         return folder / names[0]
     what = " and ".join(_KINDS) if names else "neither " + " nor ".join(_KINDS)
-    raise UserError(
-        f"{folder}: holds {what}; give the bin folder that diet-mt prepare mlm made, with the one "
-        "tokenizer that its dictionary was made from"
-    )
+    raise UserError(f"{folder}: holds {what}; give the bin folder of diet-mt prepare mlm")
 
 
 def load(folder: Path) -> Tokenizer:
@@ -190,10 +187,8 @@ def say_unknown(name: str, unknown: int, pieces: int) -> None:
     """Reports the number of unknown pieces, and warns where the vocabulary hardly fits the text."""
     say(f"{name}: {pieces:,} pieces, {unknown:,} of them unknown")
     if unknown > _MOST_UNKNOWN * pieces:
-        say(
-            f"warning: {unknown / pieces:.0%} of the pieces of {name} are unknown; is the "
-            "vocabulary one of this language?"
-        )
+        share = f"{unknown / pieces:.0%} of the pieces of {name} are unknown"
+        say(f"warning: {share}; is the vocabulary one of this language?")
 
 
 def checksum_of(folder: Path) -> str:
@@ -215,10 +210,7 @@ def learn_wordpiece(files: Iterable[Path], out: Path, size: int, *, cased: bool 
     """Learns WordPiece from all files together and writes the tokenizer to ``out``.
 
     Control characters are dropped, CJK characters and punctuation stand alone, and unless the model
-    is cased, letters become small and lose their accents.
-
-    Args:
-        size: Entries of the whole vocabulary, including fairseq's five special symbols.
+    is cased, letters become small and lose their accents. ``size``: with fairseq's five symbols.
     """
     files = list(files)
     own = len(FIRST)  # fairseq has four more: <mask> and FIRST without <unk>, which is here, too
@@ -236,10 +228,8 @@ def learn_wordpiece(files: Iterable[Path], out: Path, size: int, *, cased: bool 
     tokenizer.train_from_iterator(ticking(_lines(files), "lines"), trainer)
     vocabulary = tokenizer.get_vocab()
     if len(vocabulary) != size - own:
-        raise UserError(
-            f"WordPiece: a vocabulary of {size} is not possible with this text; the nearest is "
-            f"{len(vocabulary) + own}"
-        )
+        nearest = len(vocabulary) + own
+        raise UserError(f"WordPiece: no vocabulary of {size} from this text; nearest {nearest}")
     # A fresh tokenizer: the trained one matches the alphabet as special tokens within words.
     with writing(out) as file:
         file.write(_untrained(vocabulary, cased).to_str(pretty=True) + "\n")

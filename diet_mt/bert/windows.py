@@ -45,11 +45,8 @@ Extent = tuple[int, int]  # begin and end of a piece, in characters of the conte
 
 
 def windows(pieces: int, room: int, stride: int) -> list[tuple[int, int]]:
-    """Begin and end, in pieces of the context, of each window; together they cover it.
-
-    Args:
-        pieces: Length of the context; with none, there is one empty window.
-        room: Pieces in one window, at least ``stride``.
+    """Begin and end, in pieces of the context, of each window; together they cover it. A context
+    without pieces has one empty window. ``room``: pieces in one window, at least ``stride``.
     """
     spans = [(0, min(pieces, room))]
     while spans[-1][1] < pieces:
@@ -59,12 +56,9 @@ def windows(pieces: int, room: int, stride: int) -> list[tuple[int, int]]:
 
 
 def extents_of(context: str, spans: Sequence[PieceSpan]) -> list[Extent]:
-    """The extent of each piece without the white space around it, and with the combining marks
-    behind it.
-
-    A tokenizer that removes accents ends its pieces before them, but a letter without the vowel
-    sign that follows it is not in the text. A piece of white space alone gets an empty extent,
-    behind it.
+    """The extent of each piece without surrounding white space, and with the combining marks behind
+    it, before which a tokenizer that removes accents ends its pieces. A piece of white space alone
+    has an empty extent, behind it.
     """
     extents = []
     for number, (_, begin, end) in enumerate(spans):
@@ -80,9 +74,7 @@ def extents_of(context: str, spans: Sequence[PieceSpan]) -> list[Extent]:
 
 
 def pieces_at(extents: Sequence[Extent], begin: int, end: int) -> tuple[int, int] | None:
-    """First and last piece with a character in ``[begin, end)``; None if the tokenizer drops all
-    of these characters.
-    """
+    """First and last piece with a character in ``[begin, end)``; None without any."""
     hits = [number for number, (b, e) in enumerate(extents) if b < end and e > begin]
     return (hits[0], hits[-1]) if hits else None
 
@@ -92,15 +84,14 @@ def columns_in(
 ) -> tuple[int, int]:
     """Columns, within a window, of the first and the last piece of an answer.
 
-    (0, 0), which is <s>, where the window does not hold all of the answer or there is none. Devlin
-    et al.'s published code trains like this: a window without the answer predicts none, so that it
-    does not outscore the one with it, since the scores of windows are compared when they are
-    merged. A part of an answer would be a wrong answer.
+    (0, 0), which is <s>, where the window does not hold all of the answer, as in Devlin et al.'s
+    code: the scores of windows are compared when they are merged, so one without the answer must
+    not outscore the one with it.
 
     Args:
-        span: First and last piece of the answer, counted from the start of the context.
-        window: Begin and end of the window in pieces of the context.
-        context_column: Where the context begins in the window.
+        span: First and last piece of the answer in the context.
+        window: Begin and end of the window in the context.
+        context_column: Column where the context begins in the window.
     """
     if span is None or span[0] < window[0] or span[1] >= window[1]:
         return 0, 0
@@ -158,12 +149,8 @@ def make_features(
     numbers: Mapping[str, int],
     sizes: WindowSizes,
 ) -> tuple[Features, int]:
-    """Windows of all questions, in order, and the number of answers that no window holds whole.
-
-    There is at least one question. Of several gold answers, the first one is that to learn.
-
-    Args:
-        numbers: Piece -> number in the dictionary.
+    """Windows of questions, in order, and the number of answers that no window holds whole; of
+    several gold answers, the first one is learnt. ``numbers``: piece -> number in the dictionary.
     """
 
     def ids_of(spans: Sequence[PieceSpan]) -> list[int]:
@@ -215,9 +202,7 @@ def read_about(folder: Path) -> About:
     try:
         about = About(**json.loads(file.read_text(encoding="utf-8")))
     except OSError as error:
-        raise UserError(
-            f"{file}: cannot be read ({error.strerror}); make it with diet-mt prepare qa"
-        ) from None
+        raise UserError(f"{file}: cannot be read ({error.strerror}); prepare it again") from None
     except (ValueError, TypeError) as error:
         raise UserError(f"{file}: damaged ({error}); prepare it again") from None
     if about.format != FORMAT:

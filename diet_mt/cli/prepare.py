@@ -245,9 +245,7 @@ class Mixed(Corpus):
 def _languages(text: str) -> str:
     match = re.fullmatch(r"(\w+)-(\w+)", text)
     if not match or match[1] == match[2]:
-        raise argparse.ArgumentTypeError(
-            f"{text}: expected SOURCE-TARGET without further hyphens, such as de-pt_BR"
-        )
+        raise argparse.ArgumentTypeError(f"{text}: expected SOURCE-TARGET, such as de-pt_BR")
     return text
 
 

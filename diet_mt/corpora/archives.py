@@ -105,8 +105,7 @@ def segments_of(source: Path, target: Path) -> list[tuple[str, str]]:
 def read_segments(path: Path) -> list[str]:
     """The sentences of a file, entities replaced, each run of white space as one space.
 
-    WMT publishes SGML in name only, which no parser reads: like SacreBLEU, this searches for
-    ``<seg id="7">Gerd &amp; Co.</seg>`` and nothing else.
+    WMT's files are no valid SGML: like SacreBLEU, this searches for ``<seg id="7">...</seg>`` only.
     """
     try:
         text = raw_bytes(path).decode("utf-8")
@@ -164,8 +163,8 @@ def office(out: Path, text: TextSettings, source: Source) -> Preparation:
 
 
 def messages(archive: Path, lang: str) -> list[list[Pair]]:
-    """The messages of each translated file, those with 4 to 100 English words, 3 to 100 others, and
-    a longer side of less than 2.5 times the characters; files in the order of their paths.
+    """The messages of each translated file, by path: 4 to 100 English words, 3 to 100 others, and a
+    longer side of less than 2.5 times the characters.
     """
     files = {}
     try:

@@ -53,8 +53,8 @@ def need_fairseq(out: Path) -> None:
 def shares(workers: int) -> int:
     """fairseq-preprocess's --workers: parts of a file, each for a process of its own.
 
-    Its first process starts on its own part when all others have ended, so with one part per core
-    they would all wait as long again. The result is the same for any number.
+    Its first process starts when all others have ended, so one part per core would take twice the
+    time. The result is the same for any number.
     """
     return 4 * workers
 
@@ -75,8 +75,8 @@ def _words(options: Sequence[object], to: Path) -> list[str]:
 
 
 def read_dictionary(path: Path) -> dict[str, int]:
-    """Number of each entry of a ``dict.txt``: fairseq's own first, then one per line, which is a
-    word with its count; a word may be repeated only to overwrite the earlier one.
+    """Number of each entry of a ``dict.txt``: fairseq's own first, then a word and its count per
+    line; a word may be repeated only to overwrite the earlier one.
     """
     numbers = {symbol: number for number, symbol in enumerate(FIRST)}
     for row, raw in enumerate(raw_lines(path), start=1):
@@ -98,14 +98,11 @@ def dictionary_size(path: Path) -> int:
 
 
 def write_dictionary(symbols: Iterable[str], out: Path, later: int = 0) -> None:
-    """Writes the pieces of a subword model for ``--srcdict``, padded to a multiple of 8 entries.
+    """Writes the pieces of a subword model for ``--srcdict``, padded to a multiple of 8 entries;
+    ``later``: entries that fairseq will append.
 
-    fairseq's own dictionary would be counted in the training text, and contain every character that
-    the model does not know. Counts are not used after preprocessing; here they are 1.
-
-    Args:
-        symbols: In their order; none of fairseq's own.
-        later: Entries that fairseq will append.
+    fairseq's own dictionary would contain every character that the model does not know. Counts are
+    not used after preprocessing; here they are 1.
     """
     entries = list(symbols)
     missing = -(len(FIRST) + len(entries) + later) % MULTIPLE
@@ -158,10 +155,8 @@ def read_index(path: Path) -> Index:
                 raise UserError(f"{path}: cut, or no index of fairseq-preprocess; {AGAIN}")
             size, expected = path.stat().st_size, _HEAD + 12 * count
             if size != expected:
-                raise UserError(
-                    f"{path}: {size:,} bytes, but its {count:,} sentences take {expected:,}; "
-                    f"{AGAIN}"
-                )
+                sizes = f"{size:,} bytes, but its {count:,} sentences take {expected:,}"
+                raise UserError(f"{path}: {sizes}; {AGAIN}")
             lengths = np.fromfile(file, dtype="<i4", count=count)
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}); {AGAIN}") from None
@@ -186,9 +181,7 @@ def indices(folder: Path) -> list[Path]:
 def faults(folder: Path, *, besides: str = "", tokens: bool = False) -> Iterator[str]:
     """Faults of the binarized data below a folder, a line each.
 
-    Args:
-        besides: Prefix of the splits to leave out.
-        tokens: Also check each token against its dictionary: reads all of the data.
+    ``besides``: prefix of splits to omit; ``tokens``: check all tokens against the dictionary.
     """
     size = cache(dictionary_size)
     for path in indices(folder):
@@ -200,10 +193,8 @@ def faults(folder: Path, *, besides: str = "", tokens: bool = False) -> Iterator
             entries = size(dictionary)
             largest = _largest(path, index) if tokens else 0
             if largest >= entries:
-                raise UserError(
-                    f"{path.with_suffix('.bin')}: has token {largest}, but {dictionary} ends at "
-                    f"{entries - 1}; {AGAIN}"
-                )
+                fault = f"has token {largest}, but {dictionary} ends at {entries - 1}"
+                raise UserError(f"{path.with_suffix('.bin')}: {fault}; {AGAIN}")
             if pair:
                 _check_other_side(path, pair, len(index.lengths))
         except UserError as error:
@@ -261,11 +252,10 @@ def is_prepared(folder: Path) -> bool:
 
 
 def check_prepared(folder: Path) -> tuple[list[str], str]:
-    """Faults of prepared data, a line each, and a summary of the folder.
+    """Faults of prepared data, a line each, and a summary of the folder, or of that around ``bin``.
 
-    Checks the results of all stages, the files' checksums, the number of sentences against the
-    text, both sides of every split, and every token against its dictionary. A folder ``bin`` stands
-    for its corpus.
+    Checks the results of all stages, checksums, sentences against text, both sides of every split,
+    and every token against its dictionary.
     """
     if folder.name == "bin" and (folder.absolute().parent / SETTINGS).is_file():
         folder = folder.parent

@@ -77,10 +77,8 @@ _SLACK = 15
 
 def tidy(line: str, mended: Counter[str]) -> str:
     """A line, without its ``\\n``, in canonical composition (NFC), without byte order marks,
-    control, zero-width and private characters and white space at the ends; runs of any white space
-    become one space, and Windows-1252 decoded as Latin-1 is corrected.
-
-    ``mended`` counts changes by the names above.
+    control, zero-width and private characters; runs of white space become one space, and
+    Windows-1252 decoded as Latin-1 is corrected. ``mended`` counts changes by the names above.
     """
     if line.startswith(BYTE_ORDER_MARK):
         mended[MARK] += 1
@@ -179,11 +177,8 @@ def need_known(langs: Iterable[str]) -> None:
 
 
 def is_other(line: str, lang: str, certainty: float) -> bool:
-    """Whether a line is identified as a language other than ``lang``.
-
-    Args:
-        certainty: Minimum probability, 0 to 1, of the other language. Lines of names, numbers and
-            quotations resemble all languages and do not reach it.
+    """Whether a line is identified as a language other than ``lang``. ``certainty``: minimum
+    probability, 0 to 1, which lines of names, numbers and quotations do not reach.
     """
     other, probability = _identifier().classify(line)
     group = next((alike for alike in _ALIKE if other in alike), {other})
@@ -195,9 +190,7 @@ def is_other(line: str, lang: str, certainty: float) -> bool:
 
 
 def digest(source: str, target: str) -> bytes:
-    """An 8-byte digest of a pair. 4.5 million digests take about 500 MB, and collide with a
-    probability of one in a million.
-    """
+    """8 bytes: 4.5 million take 500 MB, and collide with a probability of one in a million."""
     return hashlib.blake2b(f"{source}\n{target}".encode(), digest_size=8).digest()
 
 
@@ -228,9 +221,7 @@ def clean_corpus(source: Path, out: Path, limits: Limits, counts: Path, workers:
 
 
 def clean_files(source: Path, out: Path, limits: Limits, workers: int) -> Cleaned:
-    """Writes ``out/train.LANG`` from ``source/train.LANG`` and returns the counts, without the
-    pairs. Raises UserError if all pairs are dropped.
-    """
+    """Writes ``out/train.LANG`` from ``source/train.LANG``; returns the counts, without pairs."""
     total, progress = Cleaned(), Progress("pairs")
     seen: set[bytes] = set()
     files = [f"train.{lang}" for lang in limits.langs]

@@ -172,9 +172,7 @@ def _unpack(packed: Path, file: CorpusFile, path: Path, hint: str) -> None:
 
 
 def _download(url: str, part: Path, source: Source, size: int | None = None) -> None:
-    """Appends to ``part`` what it lacks of ``url``, in several tries unless the server refuses;
-    what has arrived stays.
-    """
+    """Appends to ``part`` what it lacks of ``url``, in several tries unless the server refuses."""
     reason: object = ""
     for attempt in range(source.tries):
         if attempt:

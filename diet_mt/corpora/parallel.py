@@ -55,10 +55,8 @@ def paired(
         if src is None or tgt is None:
             all_lines = pairs + 1 + sum(1 for side in sides for _ in side)
             longer, shorter = (target, source) if src is None else (source, target)
-            raise UserError(
-                f"{longer}: {all_lines} lines, but {shorter} has {pairs}; line n of one must "
-                "translate line n of the other"
-            )
+            fault = f"{all_lines} lines, but {shorter} has {pairs}"
+            raise UserError(f"{longer}: {fault}; align the two line by line")
         pairs += 1
         yield src, tgt
     if pairs == 0:

@@ -34,11 +34,9 @@ def learn(
     sample: int = SPM_SAMPLE,
     coverage: float = SPM_COVERAGE,
 ) -> None:
-    """Learns a model of ``size`` pieces from all files together and writes it to ``out``.
+    """Learns ``size`` pieces from all files together, from ``sample`` of their sentences.
 
-    Args:
-        sample: Sentences to learn from, drawn from all.
-        coverage: Share of the text's characters that are pieces, 0 to 1.
+    ``coverage``: share of the text's characters that are pieces, 0 to 1.
     """
     sentencepiece.set_random_generator_seed(_SEED)
     with writing_bytes(out) as model:

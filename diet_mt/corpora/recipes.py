@@ -45,12 +45,8 @@ Pair = tuple[bytes, bytes]
 def multi30k(
     out: Path, text: TextSettings, source: Source, joined: int = 1, *, in_training: bool = False
 ) -> Preparation:
-    """The preparation of Multi30k.
-
-    Args:
-        joined: For K from 2 to ``joined``, ``raw/testK`` has K captions of the test set per line.
-        in_training: Lines of train and valid also have 1 to ``joined`` captions in turn, each
-            caption once.
+    """The preparation of Multi30k. For K from 2 to ``joined``, ``raw/testK`` has K captions per
+    line. ``in_training``: lines of train and valid have 1 to ``joined`` captions in turn.
     """
     splits = source.entry["splits"]
     names = [f"{name}.{lang}" for name in splits.values() for lang in text.pair]
@@ -91,9 +87,7 @@ def joined_lines(lines: Iterable[str], counts: Iterable[int]) -> Iterator[str]:
 def newstest(
     out: Path, text: TextSettings, folder: Path | None, years: dict[str, str]
 ) -> Preparation:
-    """Test sets from ``folder`` or SacreBLEU. ``years``: those of each split, such as
-    2008-2015,2017; each year may be used once.
-    """
+    """Test sets from ``folder`` or SacreBLEU; ``years`` of each split: 2008-2015,2017."""
     wanted = {split: years_in(some) for split, some in years.items()}
     every = [*chain.from_iterable(wanted.values())]
     for year in every:
@@ -223,8 +217,8 @@ def demo(out: Path, text: TextSettings, sizes: dict[str, int]) -> Preparation:
 
 
 def write_demo(out: Path, sizes: dict[str, int]) -> None:
-    """Writes the first ``sizes[split]`` lines of each file to ``out``. ``test.twins.de`` has the
-    references of test sentences with swapped roles, or empty lines where swapping is impossible.
+    """Writes the first ``sizes[split]`` lines of each file to ``out``. ``test.twins.de``:
+    references of test sentences with swapped roles, empty where swapping is impossible.
     """
     make_folder(out)
     for packed in sorted(_SHIPPED.glob("*.bz2")):

@@ -87,13 +87,10 @@ def learn_bpe(
     workers: int = 1,
     max_words: int = BPE_WORDS,
 ) -> None:
-    """Learns ``merges`` merge operations from all files together and writes them to ``out``.
+    """Learns merge operations from the ``max_words`` most frequent words of all files together.
 
-    Memory grows with the number of different words, about 2 KiB each, not with the text.
-
-    Args:
-        max_words: Most frequent words to learn from. Rarer ones hardly change the merges, but web
-            text has millions of them.
+    Memory grows with the number of different words, about 2 KiB each; web text has millions of rare
+    words, which hardly change the merges.
     """
     counts = count_words(files, workers)
     words = sorted(counts, key=lambda word: (-counts[word], word))[:max_words]
@@ -147,11 +144,8 @@ def kind_of(bin_folder: Path) -> str:
     kinds = [kind for kind, name in MODELS.items() if (bin_folder / name).exists()]
     if len(kinds) == 1:
         return kinds[0]
-    raise UserError(
-        f"{bin_folder}: holds {'both' if kinds else 'neither'} of {', '.join(MODELS.values())}; it "
-        "should hold the subword model that its text was split with, and no other: prepare it "
-        "again (diet-mt prepare), or copy the model there"
-    )
+    which = f"{'both' if kinds else 'neither'} of {', '.join(MODELS.values())}"
+    raise UserError(f"{bin_folder}: holds {which}; copy there the one that split its text")
 
 
 def join(tokens: str, kind: str) -> str:

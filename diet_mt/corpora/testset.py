@@ -46,11 +46,8 @@ def _reversed(pair: str) -> str:
 
 
 def sentences(name: str, pair: str, archive: Path | None = None) -> tuple[list[str], list[str]]:
-    """Sources and references of a test set.
-
-    Args:
-        pair: "de-en" is German to English.
-        archive: Verified copy of the file that SacreBLEU would download.
+    """Sources and references of a test set, de-en from German; ``archive``: a verified copy of the
+    file that SacreBLEU would download.
     """
     dataset = dataset_of(name, pair)
     usual = dataset.data or [], dataset.md5

@@ -28,10 +28,7 @@ TASK = "extractive_qa"
 
 
 def answer_sets(request: AnswerRequest, splits: list[str]) -> None:
-    """Answers each split, or the file, saves the answers and prints a line.
-
-    Splits that have answers and a row of the same checkpoint are skipped.
-    """
+    """Answers and scores each split without answers and a row of the checkpoint, or the file."""
     if request.file:
         splits = [""]
     elif all((request.out / each).is_dir() for each in splits):

@@ -34,18 +34,15 @@ def last_checkpoints(folder: Path, count: int) -> list[Path]:
     for pattern in _NUMBERED if folder.is_dir() else ():
         names = names or checkpoint_utils.checkpoint_paths(str(folder), pattern)
     if len(names) < count:
-        raise UserError(
-            f"{folder}: {len(names)} numbered checkpoints, {count} to be averaged; train with "
-            "--save-interval-updates and --keep-interval-updates"
-        )
+        hint = "train with --save-interval-updates and --keep-interval-updates"
+        raise UserError(f"{folder}: {len(names)} numbered checkpoints, {count} needed; {hint}")
     return [Path(name) for name in reversed(names[:count])]  # the latest come first
 
 
 def average(paths: list[Path]) -> State:
     """The last checkpoint, its weights the mean of all; integers, such as signatures, are its own.
 
-    Weights that several names share are averaged once and stay shared. Raises UserError for
-    checkpoints of different models.
+    Weights that several names share are averaged once and stay shared.
     """
     sums: dict[str, Tensor] = {}
     expected: dict[str, Any] = {}

@@ -30,10 +30,7 @@ _NOT_ITS_SHAPE_IF = ("dropout", "layerdrop", "min-params", "reg-scale")
 
 
 def read_training(checkpoint: Path, data: Path) -> dict[str, Any]:
-    """Fields of ``records.Result`` about a checkpoint, loaded as fairseq does.
-
-    ``data``: its binarized folder, for the dictionaries.
-    """
+    """Fields of ``records.Result`` about a checkpoint; ``data``: folder with the dictionaries."""
     with reading(checkpoint):
         # With a state given, the function that builds the model takes no overrides.
         state = load_state(checkpoint, data=str(data))
@@ -74,10 +71,8 @@ def direction_of(checkpoint: Path, data: Path, subset: str) -> tuple[str, str]:
         # None: fairseq took them from the names of the files, and would again.
         trained = (str(task["source_lang"] or own[0]), str(task["target_lang"] or own[1]))
     if set(trained) != set(own):
-        raise UserError(
-            f"{checkpoint} translates {'-'.join(trained)}, but {data} holds {'-'.join(own)}; give "
-            "the data folder that it was trained on"
-        )
+        sides = f"translates {'-'.join(trained)}, but {data} holds {'-'.join(own)}"
+        raise UserError(f"{checkpoint} {sides}; give the data that it was trained on")
     return trained
 
 
@@ -97,9 +92,8 @@ def task_of(checkpoint: Path, state: Mapping[str, Any]) -> Any:
 def load_with_task(
     checkpoint: Path, data: Path | None, state: dict[str, Any] | None = None
 ) -> tuple[Any, Any, Any]:
-    """Model in evaluation mode, the configuration of its training, and fairseq's task over the
-    folder ``data``; None: the folder of its training. ``state``: of the checkpoint, if it is loaded
-    for this folder already.
+    """Model in evaluation mode, configuration of its training, and fairseq's task over ``data``
+    (None: the data of its training). ``state``: the loaded checkpoint.
     """
     with reading(checkpoint, data):
         # With a state given, the function that builds the model takes no overrides.
@@ -129,10 +123,9 @@ def reading(checkpoint: Path, data: Path | None = None) -> Iterator[None]:
 def _tokens(extra_state: dict[str, Any], updates: int) -> int:
     """Target subwords, end marks included, in all updates; 0 if unknown.
 
-    fairseq's meter ``wpb`` (words per batch) averages them over the updates of all processes. Of
-    its sets of meters, ``default`` alone is never reset while training goes on: ``train`` is at
-    each end of an epoch. A training that continues where an epoch ended begins it anew, so the sum
-    may lack what came before; the mean times the updates does not.
+    fairseq's meter ``wpb`` (words per batch) averages over the updates of all processes; only that
+    of ``default`` is not reset at the end of an epoch. Resumed trainings may begin it anew, but the
+    mean times the updates stays valid.
     """
     for _, name, _, state in extra_state.get("metrics", {}).get("default", ()):
         if name == "wpb" and state["count"]:
@@ -148,10 +141,8 @@ def device(words: Sequence[str]) -> str:
 
 
 def pretrained_of(checkpoint: Path, saved: Mapping[str, Any]) -> dict[str, Any]:
-    """``read_pretrained`` of the checkpoint that ``checkpoint`` was fine-tuned from.
-
-    It comes from the record of the training, whose options were ``saved``: a path in a checkpoint
-    is never opened.
+    """``read_pretrained`` of the checkpoint that ``checkpoint`` was fine-tuned from, by the record
+    of its training with the options ``saved``: a path in a checkpoint is never opened.
     """
     name = saved["checkpoint"].get("finetune_from_model")
     file = checkpoint.parent / RECORD
@@ -188,11 +179,8 @@ def read_pretrained(checkpoint: Path | None) -> dict[str, Any]:
 
 
 def model_options(checkpoint: Path, system: str = "") -> list[str]:
-    """The options of fairseq-train that build the model of a checkpoint: its architecture, and what
-    it was pretrained with beyond that. Segments are left to the fine-tuning.
-
-    ``system``: encoding that it must have; empty: any. Raises UserError for another model, or an
-    option that no command line can repeat.
+    """The options of fairseq-train that build the model of a checkpoint: its architecture and other
+    options of its shape, without segments. ``system``: required encoding; empty: any.
     """
     with reading(checkpoint):
         saved = load_state(checkpoint)["cfg"]["model"]
@@ -201,10 +189,8 @@ def model_options(checkpoint: Path, system: str = "") -> list[str]:
     if arch not in ARCH_CONFIG_REGISTRY or not arch.startswith("roberta_"):
         raise UserError(f"{checkpoint}: made with --arch {arch}; give a pretrained diet_roberta")
     if system and values["position_encoding"] != system.replace("_", "-"):
-        raise UserError(
-            f"{checkpoint}: pretrained with {values['position_encoding']}, not {system}; give the "
-            "checkpoint of this system"
-        )
+        encoding = values["position_encoding"]
+        raise UserError(f"{checkpoint}: pretrained with {encoding}, not {system}; give another")
     words = ["--arch", arch]
     for name, value in beyond_the_architecture(arch, values).items():
         if name in _NOT_ITS_SHAPE or any(part in name for part in _NOT_ITS_SHAPE_IF):

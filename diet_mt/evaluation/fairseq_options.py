@@ -35,10 +35,7 @@ def quiet() -> None:
 
 
 def read_options(parser: Any, words: Sequence[str], own: Iterable[str] = ()) -> Any:
-    """The options as the program of ``parser`` reads them, with those of model, task, optimizer.
-
-    ``own``: options of the command that the user gave them to, for suggestions. Raises UserError.
-    """
+    """The options as the program of ``parser`` reads them. ``own``: options for suggestions."""
     from fairseq.options import parse_args_and_arch
 
     def error(message: str) -> NoReturn:

@@ -84,10 +84,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Group:
-    """Lines that may be compared, best first.
-
-    ``baseline``: also where filters leave it out of the lines.
-    """
+    """Comparable lines, best first, and the baseline, even if filters omit it from the lines."""
 
     conditions: Conditions
     lines: tuple[Line, ...]
@@ -100,7 +97,7 @@ class Group:
 
     def trained_otherwise(self) -> dict[str, str]:
         """Line's name -> options of its training, other than positions, that differ from the
-        baseline's, ``--lr 0.003``; lines without any, or of unknown training, left out.
+        baseline's, ``--lr 0.003``.
         """
         usual = comparable(self.baseline.results[0].training) if self.baseline else {}
         differing = {}
@@ -168,9 +165,7 @@ def _conditions(result: Result) -> Conditions:
 def group(results: Iterable[Result]) -> list[Group]:
     """Sorts results into groups, in the order of their first results.
 
-    Results are seeds of one line where system, architecture and the encoding's options, those of
-    decoding among them, are the same. Raises UserError if two claim the same place, or are models
-    of different sizes.
+    Results are seeds of one line where system, architecture and options of the encoding are equal.
     """
     places: dict[Conditions, dict[tuple[str, str, str], list[Result]]] = {}
     for result in results:
@@ -178,12 +173,9 @@ def group(results: Iterable[Result]) -> list[Group]:
         seeds = places.setdefault(_conditions(result), {}).setdefault(line, [])
         sizes = {each.parameters for each in (*seeds, result)}
         if len(sizes) > 1 or any(other.seed == result.seed for other in seeds):
-            numbers = f" of {' and '.join(map(str, sorted(sizes)))} parameters"
-            raise UserError(
-                f"two results of {_name(result)}, seed {result.seed}, {result.test_set}"
-                f"{numbers if len(sizes) > 1 else ''}; give one of them a name of its own "
-                "(--system), or another folder"
-            )
+            which = f"{_name(result)}, seed {result.seed}, {result.test_set}"
+            numbers = f" of {sorted(sizes)} parameters" if len(sizes) > 1 else ""
+            raise UserError(f"two results of {which}{numbers}; rename one (--system)")
         seeds.append(result)
     groups = []
     titles = Counter(conditions.title for conditions in places)

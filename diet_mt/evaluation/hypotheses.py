@@ -34,11 +34,8 @@ _LARGEST = 1 << 28  # bytes of an unpacked archive
 def put_result(
     folder: Path, result: Result, hypotheses: Sequence[str], references: Path, source: Path | None
 ) -> Path:
-    """Adds a row, the text of its hypotheses and their counts to ``folder``; returns the file of
-    the row.
-
-    What is there is not written again. Raises UserError where the row with these hypotheses is of
-    another training or test set.
+    """Adds a row, the text of its hypotheses and their counts to ``folder``, unless they are there;
+    returns the file of the row.
     """
     rows = folder / f"{result.file}.jsonl"
     text = "".join(f"{line}\n" for line in hypotheses)
@@ -94,10 +91,8 @@ def _files_in(archive: Path) -> Mapping[str, bytes]:
 def of_row(result: Result, references: Mapping[str, Given]) -> Given:
     """The entry of ``references``, by checksum, for a row. Raises UserError for none."""
     if result.references_sha256 not in references:
-        raise UserError(
-            f"none of the references are those of {result.test_set}, {result.direction}, with "
-            f"{result.sentences:,} lines, that {result.system} was scored with"
-        )
+        row = f"{result.system} on {result.test_set}, {result.direction}"
+        raise UserError(f"no reference has the checksum of that of {row}")
     return references[result.references_sha256]
 
 
@@ -157,10 +152,8 @@ class Sentences:
     def statistics(self, result: Result) -> Floats:
         """(N, 10), as ``scores.counter`` has them. Raises UserError for a row without counts."""
         if _key(result) not in self.counts:
-            raise UserError(
-                f"{result.corpus}: no sentence counts of {result.system}, seed {result.seed}; "
-                "evaluate again, and keep the folder sentences next to the rows"
-            )
+            which = f"{result.system}, seed {result.seed}"
+            raise UserError(f"{result.corpus}: no sentence counts of {which}; evaluate again")
         references = self.texts[result.references_sha256].reference_lengths
         return self.counts[_key(result)].statistics(references)
 
@@ -195,9 +188,7 @@ def read_sentences(files: Iterable[Path]) -> Sentences:
 def _put_counts(
     rows: Path, result: Result, hypotheses: Sequence[str], references: Path, source: Path | None
 ) -> None:
-    """Adds the counts of a result to those of the file ``rows``; counts without a row are
-    dropped.
-    """
+    """Adds the counts of a result to those of ``rows``, and drops counts without a row."""
     saved = read_sentences([rows])
     if _key(result) in saved.counts:
         return

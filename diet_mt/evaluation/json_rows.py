@@ -31,9 +31,8 @@ _LONGEST = 200  # characters of a value in an error
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a file. A field added later needs a default, so that older rows still read.
-
-    Raises UserError for numbers that are not finite and for control characters.
+    """One line of a file, without control characters and infinite numbers. A field added later
+    needs a default, so that older rows still read.
     """
 
     def __post_init__(self) -> None:

@@ -126,10 +126,8 @@ def comparable(training: Options) -> dict[str, object]:
 
 
 def portable(command: str) -> str:
-    """A command without the folders of the machine that it ran on.
-
-    Absolute paths keep their meaningful names: the last two of data, the last of a folder of
-    checkpoints or of the plugin.
+    """A command without the folders of the machine: of absolute paths the last two names of data,
+    the last one of folders of checkpoints and of the plugin.
     """
     words, option = [], ""
     for word in shlex.split(as_utf8(command)):

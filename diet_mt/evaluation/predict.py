@@ -31,8 +31,8 @@ _LIBRARIES = ("scikit-learn", "scipy")
 
 @dataclass(frozen=True)
 class FineTuned:
-    """A model, on the GPU where there is one, fairseq's task over the data, and the fields of
-    :class:`records.TaskResult` that do not depend on the split.
+    """A model, fairseq's task over the data, and the fields of :class:`records.TaskResult` that do
+    not depend on the split.
     """
 
     model: Any
@@ -57,10 +57,7 @@ def new_splits(request: EvaluationRequest, tasks: Mapping[str, str]) -> list[str
 def load_fine_tuned(
     request: EvaluationRequest, task: str, libraries: Sequence[str] = ()
 ) -> FineTuned:
-    """The checkpoint of a request, which must be of the named ``task``.
-
-    ``libraries``: packages whose versions matter to the metrics.
-    """
+    """The checkpoint of a request. ``task``: of fairseq; ``libraries``: of the metrics."""
     quiet()
     checkpoint, data = request.checkpoint, request.data
     content = sha256(checkpoint)  # before it is read, so that no replaced file is described
@@ -125,19 +122,14 @@ def batches_of(task: Any, dataset: Any, size: int) -> Any:
 
 @dataclass(frozen=True)
 class Predictions:
-    """``predicted`` (N,) and, where they are known, ``gold`` (N,), in the order of the data:
-    numbers of classes, or scores.
-    """
+    """Classes or scores of N examples, in order; ``gold``: None where unknown."""
 
     predicted: np.ndarray
     gold: np.ndarray | None
 
 
 def predict_splits(request: PredictRequest, splits: list[str]) -> None:
-    """Predicts and scores each split, and prints a line for it.
-
-    Without ``predictions``, splits that have a row of the same checkpoint are skipped.
-    """
+    """Predicts and scores each split, except, without ``predictions``, those with a row."""
     if not request.predictions:
         splits = new_splits(request, dict.fromkeys(splits, request.task))
     if not splits:

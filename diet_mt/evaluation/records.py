@@ -228,9 +228,7 @@ def model_data(given: Mapping[str, object]) -> Options:
 
 
 def put_row(folder: Path, result: Evaluation) -> Path:
-    """Adds ``result`` to its file in ``folder``, in place of the row with its key; returns the
-    file. Raises UserError where that row is of another training or test set.
-    """
+    """Adds ``result`` to its file in ``folder``, in place of the row with its key."""
     path = folder / f"{result.file}.jsonl"
     with locked(folder):
         refuse_another(path, type(result), result.key, vars(result))
@@ -248,16 +246,15 @@ def refuse_another(
     path: Path, kind: type[Evaluation], key: Hashable, new: Mapping[str, Any]
 ) -> None:
     """Raises UserError if the row of ``path`` with this key is of another training or test set than
-    ``new``, fields of the row that would replace it.
+    the row ``new``.
     """
     for old in saved_rows(kind, path):
         same_checkpoint = old.checkpoint_sha256 == new["checkpoint_sha256"]
         sides = (_identity(row, with_model=not same_checkpoint) for row in (vars(old), new))
         if old.key == key and (what := difference(*sides)):
-            raise UserError(
-                f"{path}: has {new['system']}, seed {new['seed']}, of another training or test set "
-                f"({what}); give --system another name for this one"
-            )
+            which = f"{new['system']}, seed {new['seed']}"
+            hint = "give --system another name for this one"
+            raise UserError(f"{path}: {which}: another training or test set ({what}); {hint}")
 
 
 def _identity(row: Mapping[str, Any], *, with_model: bool) -> dict[str, object]:

@@ -87,9 +87,7 @@ class EvaluateRequest:
 
     def __post_init__(self) -> None:
         if self.system and not _NAME.fullmatch(self.system):
-            raise UserError(
-                f"--system {self.system}: only letters, digits and . _ , + - are allowed"
-            )
+            raise UserError(f"--system {self.system}: allowed are letters, digits and . _ , + -")
 
 
 @dataclass(frozen=True, kw_only=True)

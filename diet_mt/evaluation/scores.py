@@ -45,14 +45,9 @@ Floats = NDArray[np.float64]
 
 
 def scores(hypotheses: list[str], references: list[str]) -> dict[str, Any]:
-    """Corpus BLEU (13a) and chrF of detokenized sentences: fields of ``records.Result``.
-
-    The interval of BLEU is of bootstrap resamples of the sentences, which are always the same.
-    """
+    """Corpus BLEU (13a) with its bootstrap interval, and chrF: fields of ``records.Result``."""
     if len(hypotheses) != len(references):
-        raise UserError(
-            f"{len(hypotheses)} hypotheses but {len(references)} references; decode the whole set"
-        )
+        raise UserError(f"{len(hypotheses)} hypotheses but {len(references)} references")
     metrics = BLEU(), CHRF()
     bleu, chrf = (metric.corpus_score(hypotheses, [references]) for metric in metrics)
     signatures = [str(metric.get_signature()) for metric in metrics]  # without the resamples
@@ -82,10 +77,9 @@ def role_accuracy(
     hypotheses: Sequence[str], references: Sequence[str], twins: Sequence[str]
 ) -> float | None:
     """Percentage of translations closer to their reference than to that of their twin, the same
-    sentence with subject and object swapped; None without twins.
+    sentence with subject and object swapped; None without twins (empty lines).
 
-    Closeness: words shared in the same order (the ratio of Python's difflib). A tie counts half, so
-    that chance is 50. ``twins``: references of the twins; empty where a sentence has none.
+    Closeness: words shared in the same order (the ratio of Python's difflib). A tie counts half.
     """
     points = [
         _point(hypothesis, reference, twin)
@@ -104,10 +98,7 @@ def _point(hypothesis: str, reference: str, twin: str) -> float:
 
 
 def roles_of(hypotheses: Sequence[str], lines: Sequence[str], references: Path) -> float | None:
-    """The role accuracy of a test set that was prepared with twins; None of another.
-
-    ``lines``: of the file ``references``. Raises UserError for twins of another number.
-    """
+    """The role accuracy of a test set with twins; None of others. ``lines``: of ``references``."""
     file = twins_beside(references)
     if not file.is_file():
         return None
@@ -145,7 +136,7 @@ def resampled(systems: Sequence[Sequence[Floats]], streams: Sequence[int]) -> Fl
     """(systems, RESAMPLES): mean BLEU over the seeds of each system, resample by resample.
 
     ``systems``: statistics of each seed of each system, all of the same N sentences; ``streams``:
-    for each system the number that seeds its own random draws, whatever other systems there are.
+    seed of the random draws of each system, so that they do not depend on other systems.
     """
     # Whole numbers far below 2^24, so float32 adds them without an error.
     every = np.concatenate([each for seeds in systems for each in seeds], axis=1).astype(np.float32)
@@ -198,20 +189,15 @@ def half_width(samples: Floats) -> float:
 
 
 def p_value(differences: Floats, difference: float) -> float:
-    """How often systems that are equal would differ by as much: two-sided.
-
-    Resampled differences that lie at least ``difference`` away from their mean, to either side,
-    and one more, over all and one more (Efron and Tibshirani 1993, chapter 16). SacreBLEU's own
-    test counts one side alone, so its p-values are about half of these.
+    """Two-sided p-value: how often equal systems would differ by as much (Efron and Tibshirani
+    1993, chapter 16). SacreBLEU's one-sided p-values are about half of these.
     """
     far = np.abs(differences - differences.mean()) >= abs(difference)
     return float(far.sum() + 1) / (len(differences) + 1)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """The same p-values, in their order, corrected for their number (Holm 1979): where all systems
-    are equal, one of these is at most 0.05 in at most 5 % of comparisons of all.
-    """
+    """The p-values, in their order, corrected for their number (Holm 1979)."""
     ranked = sorted(range(len(p_values)), key=p_values.__getitem__)
     corrected = [1.0] * len(p_values)
     reached = 0.0

@@ -83,9 +83,7 @@ def p_text(value: float) -> str:
 def _pairs(
     files: Sequence[Path], systems: Sequence[str]
 ) -> Iterator[tuple[Path, Group, list[tuple[Line, Line]]]]:
-    """Of each group of each file the pairs of systems: all, the better one first, or those of two
-    names. Raises UserError for an unknown system.
-    """
+    """File, group, and pairs of its systems: all, the better one first, or those of two names."""
     groups = [(path, each) for path in files for each in group(read_results(path))]
     if not groups:
         raise UserError(f"{files[0]}: no results; diet-mt evaluate adds them")
@@ -123,9 +121,7 @@ def compare_files(files: Sequence[Path], systems: Sequence[str] = ()) -> None:
 def show_sentences(
     files: Sequence[Path], systems: Sequence[str], count: int, references: Sequence[Path]
 ) -> None:
-    """Prints the sentences on which the first seeds of two systems differ most in sentence BLEU,
-    with sources and references where these are given.
-    """
+    """Prints the sentences on which the first seeds of two systems differ most in sentence BLEU."""
     given, counts = {sha256(path): path for path in references}, read_sentences(files)
     for path, _, pairs in _pairs(files, systems):
         for rows in ([line.results[0] for line in pair] for pair in pairs):

@@ -55,10 +55,9 @@ def _checked(path: Path) -> Iterator[tuple[Path, list[str], str]]:
 def check_checkpoint(path: Path) -> str:
     """A summary of a checkpoint.
 
-    Checked are the checksums within the file, and that its tensors, those of the optimizer
-    included, are complete, finite, and of the model's shapes and kinds. No data are needed: the
-    model is built for as many words as the checkpoint has embeddings. Raises UserError for a
-    damaged or untrusted file.
+    Checks the checksums within the file, and that all tensors, those of the optimizer included, are
+    complete, finite, and of the model's shapes and types. The model is built without data, for as
+    many words as the checkpoint has embeddings.
     """
     with reading(path):
         if zipfile.is_zipfile(path):
@@ -90,17 +89,13 @@ def _described(path: Path, state: dict[str, Any], data: Path) -> str:
     own = models[0].state_dict()
     for name, tensor in state["model"].items():
         if name in own and own[name].is_floating_point() != tensor.is_floating_point():
-            raise UserError(
-                f"{path}: {name} is {tensor.dtype}, but the model's is {own[name].dtype}"
-            )
+            kinds = f"{tensor.dtype}, but the model's is {own[name].dtype}"
+            raise UserError(f"{path}: {name} is {kinds}")
     return ", ".join(_words(path, state, models[0], languages))
 
 
 def _of_optimizer(path: Path, state: Mapping[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:
-    """Name and value of each tensor in the optimizer's state.
-
-    Raises UserError where a parameter has less of it than the others.
-    """
+    """Name and value of each tensor in the optimizer's state, which all parameters must have."""
     saved = state.get("last_optimizer_state") or {}
     entries = saved.get("state", {})
     for number, entry in entries.items():
@@ -115,10 +110,7 @@ def _of_optimizer(path: Path, state: Mapping[str, Any]) -> Iterator[tuple[str, t
     usual = max((set(entry) for entry in entries.values()), key=len, default={"any"})
     for number in expected:
         if set(entries.get(number, ())) != usual:
-            raise UserError(
-                f"{path}: incomplete, the optimizer's state lacks some of parameter {number}; use "
-                "another checkpoint of the run"
-            )
+            raise UserError(f"{path}: incomplete state of the optimizer, parameter {number}")
 
 
 def _words(
@@ -145,8 +137,7 @@ def _words(
 def _write_dictionaries(folder: Path, state: Mapping[str, Any]) -> None:
     """Dictionaries for the task of a checkpoint, with words for each of its embeddings.
 
-    The languages, which are parts of their names, become ``source`` and ``target`` in the state:
-    fairseq keeps only those that were given, and a checkpoint may name any file.
+    The languages in the state become ``source`` and ``target``: a checkpoint may name any file.
     """
     task = state["cfg"]["task"]
     rows = {

@@ -28,9 +28,8 @@ class Batches:
 def split_update(tokens: int, ceiling: int, devices: int) -> Batches:
     """Divides the tokens (or sequences) of an update among devices that hold at most ``ceiling``.
 
-    As few batches as possible, all of the same size, so that the sum is the same for any number of
-    devices except for rounding: ``total`` differs from ``tokens`` by less than the number of
-    batches.
+    As few batches as possible, of the same size: ``total`` differs from ``tokens`` by less than the
+    number of batches, whatever the number of devices.
     """
     if ceiling < 1 or not 1 <= devices <= tokens:
         raise UserError(f"{tokens} cannot be divided among {devices} devices of {ceiling}")
@@ -48,8 +47,8 @@ def visible_gpus() -> list[tuple[int, int]]:
 
 
 def choose(gpus: str, precision: str, seen: list[tuple[int, int]]) -> tuple[int, str]:
-    """The number of GPUs and the precision; either may be ``auto``. The automatic precision is the
-    fastest that all GPUs have; fp32 without a GPU.
+    """The number of GPUs and the precision; ``auto``: all GPUs, and the fastest precision of all
+    GPUs, fp32 without any.
     """
     if gpus != "auto" and not gpus.isdecimal():
         raise UserError(f"--gpus {gpus}: give a number or auto")
@@ -57,10 +56,8 @@ def choose(gpus: str, precision: str, seen: list[tuple[int, int]]) -> tuple[int,
     if precision != "auto":
         return number, precision
     if number > len(seen):
-        raise UserError(
-            f"--gpus {number}: this machine has {len(seen)}; give --precision too, one of "
-            f"{', '.join(PRECISIONS)}"
-        )
+        hint = f"give --precision, one of {', '.join(PRECISIONS)}"
+        raise UserError(f"--gpus {number}: this machine has {len(seen)}; {hint}")
     if not number:
         return 0, "fp32"
     return number, "bf16" if min(seen[:number]) >= _BF16_FROM else "fp16"
@@ -112,9 +109,8 @@ def place_of(machines: Machines) -> Place:
     launch = [] if gpus else ["--cpu"]
     if machines.nodes > 1:
         if machines.gpus not in ("auto", "0"):
-            raise UserError(
-                f"--gpus {machines.gpus}: with several machines, set CUDA_VISIBLE_DEVICES instead"
-            )
+            hint = "with several machines, set CUDA_VISIBLE_DEVICES instead"
+            raise UserError(f"--gpus {machines.gpus}: {hint}")
         launch += ["--distributed-init-method", f"tcp://{machines.master or _slurm_master()}"]
         launch += ["--distributed-rank", str(machines.node_rank * each)]
         if not gpus:

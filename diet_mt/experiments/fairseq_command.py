@@ -47,8 +47,8 @@ _ANY_ENCODER = "roberta_learned_base"  # for the options of a plan without a che
 
 @dataclass(frozen=True)
 class TrainingRequest:
-    """What to train. ``given``: options over those of the recipe; ``planned``: data and checkpoints
-    may not exist yet.
+    """What to train. ``given``: options over those of the recipe; ``planned``: of a dry run: data
+    and checkpoints may not exist yet.
     """
 
     recipe: Recipe
@@ -161,8 +161,8 @@ def fine_tuning(
 ) -> Training:
     """The fine-tuning of a checkpoint on the folder of a task.
 
-    ``task``: CoLA, XNLI, SQuAD, ...; empty: the name of ``data``. ``system``: encoding that the
-    checkpoint must have; empty: any. Missing data of a plan count as the official ones.
+    ``task``: CoLA, XNLI, SQuAD, ... (default: the name of ``data``); ``system``: required encoding
+    (default: any). Missing data of a plan count as the official ones.
     """
     from ..evaluation.checkpoint import model_options
     from ..evaluation.requests import specification
@@ -201,8 +201,7 @@ def fine_tuning(
 def _merged(request: TrainingRequest, system: str, fixed: Options) -> Options:
     """The recipe's options, over them the given ones, and over these ``fixed``.
 
-    A training ends by updates or by epochs: where one of them is given, the recipe's other is
-    dropped.
+    Given updates replace the recipe's epochs, and given epochs its updates.
     """
     values = request.recipe.values_of(system)
     options = {
@@ -237,11 +236,10 @@ def _warm_up(options: Options, updates: int) -> None:
 def placed(
     data: Path, options: Options, request: TrainingRequest, share: tuple[str, str, int] | None
 ) -> Training:
-    """The training on the devices of this machine, and of others like it.
+    """The training on the devices of this machine, and of others like it; changes ``options``.
 
-    ``options`` are changed; ``share``: how an update is divided if the recipe gives its size: the
-    unit ("tokens"), fairseq's option for the size of a batch ("max-tokens"), and how many fit on a
-    device at a time.
+    ``share``: division of an update of the recipe's size: unit ("tokens"), fairseq's option for the
+    size of a batch ("max-tokens"), and the most that fit on a device.
     """
     machines = request.machines
     precision = machines.precision or one(options, "precision", "auto")
@@ -285,10 +283,8 @@ def _check_length(folder: Path, length: int, options: Options) -> None:
     longest = folder / "max-length"
     pieces = int(longest.read_text(encoding="utf-8")) if longest.is_file() else 0
     if pieces > length:
-        raise UserError(
-            f"{given}: {folder} has sentences of up to {pieces} pieces; prepare it with "
-            f"--max-length {length}"
-        )
+        what = f"{folder} has sentences of up to {pieces} pieces"
+        raise UserError(f"{given}: {what}; prepare it with --max-length {length}")
 
 
 def _examples(data: Path, questions: Path) -> int:
@@ -318,10 +314,7 @@ def _classification(task: Task) -> Options:
 
 
 def check(training: Training, own: Iterable[str] = ()) -> None:
-    """Reads the options as fairseq-train does, before anything is written.
-
-    ``own``: options of the command that the user gave them to, for the nearest name.
-    """
+    """Reads the options as fairseq-train does. ``own``: options of our command, for suggestions."""
     import_fairseq()
     from fairseq.models import ARCH_MODEL_REGISTRY
     from fairseq.options import get_training_parser

@@ -155,8 +155,8 @@ def _carry_out(
 ) -> list[str]:
     """Carries out runs, ``at_once`` in parallel; returns a line for each failure.
 
-    Prints each run that has ended and, from time to time, the statuses that changed. All that was
-    started on this machine has ended afterwards, also after an interruption.
+    Prints each run that has ended, and statuses that changed. Afterwards, or after an interruption,
+    no process is left on this machine.
     """
     waiting, jobs, failures = list(runs), dict[Run, Job](), list[str]()
     processes: dict[Run, subprocess.Popen[bytes] | None] = {}
@@ -254,10 +254,7 @@ def _submitted(run: Run, job: submitit.Job[str]) -> Job:
 
 
 def parameters(given: Mapping[str, str]) -> dict[str, Any]:
-    """Arguments for ``submitit.AutoExecutor.update_parameters``.
-
-    ``given``: as Slurm calls them (``time`` in minutes, ``mem`` in GB), or as submitit does.
-    """
+    """Arguments for submitit's ``update_parameters``, from names of Slurm or submitit."""
     types = submitit.AutoExecutor._typed_parameters()
     known = {*_OWN_NAMES, *types, *SlurmExecutor._valid_parameters()}
     options: dict[str, Any] = {"timeout_min": MINUTES}
@@ -276,10 +273,8 @@ def parameters(given: Mapping[str, str]) -> dict[str, Any]:
 def as_jobs(
     runs: Sequence[Run], options: Mapping[str, Any], wait: bool, cluster: str = "slurm"
 ) -> list[str] | None:
-    """Submits each run as a job, except those in the queue already, and waits for them. Returns a
-    line for each run that failed; None without waiting.
-
-    ``options``: of ``parameters``; ``cluster``: of submitit.
+    """Submits each run as a job of submitit's ``cluster``, except those in the queue, and waits for
+    them. Returns a line for each failed run; None without waiting.
     """
     os.environ.update(environment())  # for submitit to find this package
     begun = time.time()

@@ -61,10 +61,8 @@ def sweep_of(
     changes: Variables | None = None,
     choices: Sequence[Mapping[str, str]] = (),
 ) -> Sweep:
-    """The sweep of a file's content.
-
-    ``where``: the file's name, for messages; ``changes``: values instead of those of settings, or
-    of runs; ``choices``: only runs that have all values of one of these.
+    """The sweep of a file's content. ``where``: the file's name; ``changes``: values that replace
+    those of the file; ``choices``: only runs with all values of one of these.
     """
     for name in ("runs", "run", "folder"):
         if not content.get(name):
@@ -153,10 +151,8 @@ def _merged(entries: Iterable[Run], where: str) -> Iterator[Run]:
         shared = tuple(each[0] for each in itertools.takewhile(lambda of: len({*of}) == 1, alike))
         others = [run.commands[len(shared) :] for run in own]
         if not shared or len({*others}) < len(others):
-            raise UserError(
-                f"{where}, folder: {own[0].folder} would be that of several runs; "
-                "name all variables of a run in it"
-            )
+            hint = "name all variables of a run in it"
+            raise UserError(f"{where}, folder: {own[0].folder} is that of several runs; {hint}")
         yield replace(own[0], commands=shared + tuple(itertools.chain(*others)))
 
 
@@ -192,10 +188,7 @@ def value_in(text: str, where: str) -> Value:
 
 
 def filled(text: str, variables: Variables, where: str) -> list[str]:
-    """The text with its variables filled, for each combination of values that are lists.
-
-    Values may name other variables.
-    """
+    """The text with its variables filled, for each combination of values that are lists."""
     try:
         fields = [name for _, name, _, _ in string.Formatter().parse(text) if name is not None]
     except ValueError as error:
@@ -223,8 +216,8 @@ def _one(text: str, variables: Variables, where: str) -> str:
 
 
 def command(text: str, runs: Sequence[Variables], where: str) -> Command:
-    """The words of a command, split as a shell does and then filled with the variables of runs:
-    each word once for each of its different fillings.
+    """The words of a command, split as by a shell and filled with the variables of runs: each word
+    once for each of its different fillings.
     """
     words = [
         each

@@ -30,9 +30,7 @@ _NO_LAST = {"no-last-checkpoints", "no-save", "restore-file"}
 
 
 def train(training: Training, check: Callable[[], None]) -> None:
-    """Runs fairseq-train until the training has finished. ``check``: called before anything is
-    written.
-    """
+    """Runs fairseq-train to its end. ``check``: called before anything is written."""
     save = training.save
     refuse_another(training)
     if _is_finished(save):
@@ -61,9 +59,7 @@ def train(training: Training, check: Callable[[], None]) -> None:
             file.seek(written)
             # fairseq's status is 0 then, too.
             if _TIME_IS_UP in file.read().decode("utf-8", errors="replace"):
-                raise UserError(
-                    f"{save}: stopped by --stop-time-hours before its end; more of them continue it"
-                )
+                raise UserError(f"{save}: stopped by --stop-time-hours; increase it to continue")
         (save / "done").touch()
 
 
@@ -73,8 +69,8 @@ def has_begun(save: Path) -> bool:
 
 
 def has_ended(save: Path, options: Options) -> bool:
-    """Whether the last checkpoint is that of the end, from which fairseq would train one update
-    more: of ``max-update`` or ``max-epoch``, or the validation that exhausts the ``patience``.
+    """Whether the last checkpoint is the end, from which fairseq would train one update more: that
+    of ``max-update``, ``max-epoch``, or the validation that exhausts the ``patience``.
     """
     last = save / "checkpoint_last.pt"
     if not last.exists():
@@ -103,9 +99,7 @@ def _is_finished(save: Path) -> bool:
 
 
 def refuse_another(training: Training) -> None:
-    """Raises UserError if the folder was begun with another command, naming the difference, or
-    with an unknown one.
-    """
+    """Raises UserError if the folder was begun with another or an unknown command."""
     file = training.save / "command"
     if not has_begun(training.save):
         return
@@ -117,10 +111,8 @@ def refuse_another(training: Training) -> None:
     except (ValueError, KeyError):
         raise UserError(f"{file}: damaged, it is no command of fairseq-train") from None
     if what := difference(there, here):
-        raise UserError(
-            f"{training.save}: begun with another command ({what}); remove it or choose another "
-            "folder"
-        )
+        hint = "remove it or choose another folder"
+        raise UserError(f"{training.save}: begun with another command ({what}); {hint}")
 
 
 def _comparable(words: list[str]) -> dict[str, str]:
@@ -132,19 +124,15 @@ def _comparable(words: list[str]) -> dict[str, str]:
 
 
 def _need_last(training: Training, log: Path) -> None:
-    """Raises UserError if the last checkpoint is lost: fairseq would begin again at update 0, and
-    replace the best one.
-
-    A training that was killed while it saved its first checkpoint never had it.
+    """Raises UserError if the last checkpoint is lost: fairseq would begin again and replace the
+    best one. A training killed while it saved its first checkpoint never had it.
     """
     save = training.save
     if training.options.keys() & _NO_LAST or any(save.glob("checkpoint_last*.pt")):
         return
     if has_begun(save) and not (log.is_file() and _SAVED not in log.read_bytes()):
-        raise UserError(
-            f"{save / 'checkpoint_last.pt'}: missing, so the training cannot go on; put it back (a "
-            "copy of the latest checkpoint will do), or choose another folder"
-        )
+        hint = "restore it (a copy of the latest checkpoint), or choose another folder"
+        raise UserError(f"{save / 'checkpoint_last.pt'}: missing; {hint}")
 
 
 def _write_command(training: Training) -> None:

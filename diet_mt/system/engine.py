@@ -42,10 +42,8 @@ logging.getLogger("filelock").setLevel(logging.WARNING)
 
 @dataclass(frozen=True)
 class Stage:
-    """One file or folder, and how it is made.
-
-    ``make`` is given the path to write, where an interrupted run may have left something, unless
-    the stage ``restarts``. ``check`` raises UserError for an existing result that is wrong.
+    """One file or folder. ``make`` writes a path, where an interrupted run may have left something,
+    unless the stage ``restarts``; ``check`` raises UserError for an existing result that is wrong.
     """
 
     name: str
@@ -58,10 +56,8 @@ class Stage:
 
 @dataclass(frozen=True)
 class Preparation:
-    """The stages of one folder.
-
-    ``settings``: words, all that the results depend on; a folder with others is refused.
-    ``counts``: compared when all stages are done.
+    """The stages of one folder. ``settings``: words, all that the results depend on; ``counts``:
+    compared when all stages are done.
     """
 
     out: Path
@@ -76,10 +72,8 @@ class Preparation:
 def alone(folder: Path, wait_s: float = 0) -> Iterator[None]:
     """Excludes other processes and threads from an existing folder; reentrant.
 
-    The lock is the operating system's: released when the process exits or crashes.
-
-    Args:
-        wait_s: Seconds to wait for another process to leave; ``math.inf``: as long as it takes.
+    The lock is the operating system's, released when the process exits or crashes. ``wait_s``:
+    seconds to wait for another process; ``math.inf``: as long as it takes.
     """
     file = folder.resolve() / LOCK
     try:
@@ -96,9 +90,8 @@ def alone(folder: Path, wait_s: float = 0) -> Iterator[None]:
         message = f"{folder}: in use by another process; wait for its end, or end it"
         raise UserError(message) from None
     except OSError as error:
-        raise UserError(
-            f"{folder}: cannot be written ({error.strerror or error}); choose another folder"
-        ) from None
+        why = error.strerror or error
+        raise UserError(f"{folder}: cannot be written ({why}); choose another folder") from None
     try:
         yield
     finally:
@@ -225,18 +218,14 @@ def _write_settings(what: Preparation) -> None:
 def _compare(file: Path, now: str, made: Path) -> None:
     """Raises UserError if the settings differ from ``file``, with the differences."""
     if not file.is_file():
-        raise UserError(
-            f"{made}: was not made by diet-mt prepare; remove it, or give another --out"
-        )
+        raise UserError(f"{made}: not made by diet-mt prepare; remove it, or give another --out")
     before = read_text(file).removesuffix("\n")
     if before != now:
         old, new = before.split(), now.split()
         was = " ".join(word for word in old if word not in new) or before
         wanted = " ".join(word for word in new if word not in old) or now
-        raise UserError(
-            f"{made} was made with {_as_flags(was)}, not {_as_flags(wanted)}; remove it, or give "
-            "another --out"
-        )
+        settings = f"{_as_flags(was)}, not {_as_flags(wanted)}"
+        raise UserError(f"{made} was made with {settings}; remove it, or give another --out")
 
 
 def _as_flags(settings: str) -> str:

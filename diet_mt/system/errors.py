@@ -7,8 +7,7 @@ _LONGEST = 800  # characters of a message
 
 def printable(text: str, limit: int = _LONGEST) -> str:
     """``text`` in one line: control, format and lone surrogate characters escaped, its middle cut.
-
-    Names in files of others could move the cursor, reverse the line, or fill the screen.
+    They could move the cursor, reverse the line, or fill the screen.
     """
     text = re.sub(r"\s*[\t\n\r]\s*", " ", text)
     if len(text) > limit:

@@ -41,9 +41,9 @@ class _Unpacked(gzip.GzipFile):
         block = super().read(size)
         taken = cast(IO[bytes], self.fileobj).tell()
         if self.tell() > max(_UNPACKED_ANYHOW, MOST_UNPACKED * taken):
+            hint = "unpack it first if it is the right file"
             raise UserError(
-                f"{self.name}: unpacks to more than {MOST_UNPACKED} times its size; unpack it "
-                "first if it is the right file"
+                f"{self.name}: unpacks to more than {MOST_UNPACKED} times its size; {hint}"
             )
         return block
 
@@ -151,10 +151,7 @@ def text_lines(path: Path) -> Iterator[tuple[str, str]]:
             raise UserError(f"{where}: a NUL byte; the file is not UTF-8 text")
         longest = max(map(len, line.split()), default=0) if len(line) > LONGEST_WORD else 0
         if longest > LONGEST_WORD:
-            raise UserError(
-                f"{where}: a word of {longest:,} characters, of which {LONGEST_WORD:,} are taken; "
-                "divide it, or remove the line"
-            )
+            raise UserError(f"{where}: a word of {longest:,} characters, at most {LONGEST_WORD:,}")
         yield where, line
 
 
@@ -163,10 +160,8 @@ def decoded(raw: bytes, where: str) -> str:
     try:
         return raw.decode("utf-8").removesuffix("\n")
     except UnicodeDecodeError as error:
-        raise UserError(
-            f"{where}: not valid UTF-8 (byte 0x{raw[error.start]:02x} at column "
-            f"{error.start + 1}); convert the file to UTF-8"
-        ) from None
+        byte = f"byte 0x{raw[error.start]:02x} at column {error.start + 1}"
+        raise UserError(f"{where}: not valid UTF-8 ({byte}); convert the file to UTF-8") from None
 
 
 def lines_in(path: Path) -> int:
@@ -182,8 +177,7 @@ def lines_in(path: Path) -> int:
 def writing_bytes(path: Path) -> Iterator[IO[bytes]]:
     """Opens ``path`` for bytes that appear under its name only when all of them are written.
 
-    Processes that write the same file at once do so one after the other: the last one wins.
-    After an error nothing is left behind.
+    Processes that write the same file do so one after the other. An error leaves nothing behind.
     """
     part = path.with_name(path.name + ".part")
     try:

@@ -52,9 +52,8 @@ def argument(help: str, default: Any = MISSING, **about: Any) -> Any:
 class Command:
     """Base class of commands: dataclasses with options as fields and a method ``run``.
 
-    The docstring is the help text. A field whose type is another dataclass, such as TextSettings,
-    adds a group of options. The fields below are no options: ``words`` are all arguments,
-    ``passed`` the options for fairseq with their values, ``known`` the command's own options.
+    The docstring is the help text; a nested dataclass is a group of options. No options: ``words``,
+    all arguments; ``passed``, options for fairseq; ``known``, names of the command's own options.
     """
 
     passes_on: ClassVar[bool] = False  # unknown options are passed to fairseq
@@ -75,20 +74,14 @@ def flag(name: str) -> str:
 
 
 def unknown(kind: str, word: str, known: Iterable[str], otherwise: str = "") -> str:
-    """``unknown command leaderbord; did you mean leaderboard?``
-
-    ``otherwise``: end of the message if no name is similar.
-    """
+    """``unknown command leaderbord; did you mean leaderboard?``; ``otherwise``: ending without."""
     names = {name.casefold(): name for name in known}
     near = difflib.get_close_matches(word.casefold(), names, n=1)
     return f"unknown {kind} {word}" + (f"; did you mean {names[near[0]]}?" if near else otherwise)
 
 
 def need_known(kind: str, words: Iterable[str], known: Iterable[str], place: str = "") -> None:
-    """Raises UserError for the first of ``words`` that is not ``known``, with a suggestion.
-
-    ``place``: prefix of the message.
-    """
+    """Raises UserError for the first unknown word; ``place``: prefix of the message."""
     names = sorted(set(known))
     for word in words:
         if word not in names:

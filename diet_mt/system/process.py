@@ -115,10 +115,7 @@ def run_child(
 ) -> int:
     """Runs a program to its end; returns its status, negative if a signal ended it.
 
-    Args:
-        out: takes its output.
-        tell: called every ``progress.EVERY_S``.
-        err: takes its messages; None: ``out`` does.
+    ``out``: for its output, and its messages without ``err``; ``tell``: called every EVERY_S.
     """
     process = start(command, out, err=err)
     try:
@@ -151,9 +148,8 @@ def end(processes: Iterable[subprocess.Popen[bytes]]) -> None:
 
 
 def why(status: int, log: Path) -> str:
-    """Why a program that wrote ``log`` failed, in one line that names the log.
-
-    If the disk is full, the line names the file that could not be written, which may be the log.
+    """Why a program failed, in one line that names its ``log`` or, on a full disk, the file that
+    could not be written.
     """
     text = tail_of(log).strip()[-_LAST:]
     reason = text.split("\n")[-1].removeprefix("error: ") or f"status {status}"
@@ -231,9 +227,6 @@ def in_order(
 
     Memory is bounded: ``multiprocessing.Pool.imap`` would read all of its input at once, and would
     wait for ever for a worker that was killed.
-
-    Args:
-        function: Must be picklable, unless ``workers`` is 1.
     """
     iterator = iter(items)
     chunks = iter(lambda: list(islice(iterator, chunk)), [])
@@ -250,9 +243,7 @@ def in_order(
         while pending:
             yield pending.popleft().result()
     except BrokenProcessPool:
-        raise UserError(
-            "a worker process was killed (out of memory?); run again with fewer --workers"
-        ) from None
+        raise UserError("a worker was killed (out of memory?); give fewer --workers") from None
     finally:
         executor.shutdown(cancel_futures=True)
 

@@ -94,7 +94,7 @@ def tail_of(log: Path) -> str:
 def training_status(log: str, command: str = "") -> str:
     """``epoch 3, 1200 updates, loss 4.1 (12 %, 9 min 3 s left)``; empty before the first update.
 
-    ``log``: the end of fairseq-train's; ``command``: its options, which say where it ends.
+    ``log``: its end; ``command``: of fairseq-train, with the end of the training.
     """
     lines = [line for line in log.split("\n") if "train_inner" in line and "num_updates" in line]
     if not lines:
