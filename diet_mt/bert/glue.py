@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..system.errors import UserError
+from ..system.files import plain_or_gz
 from ..system.options import need_known
 from .labelled import (
     REFUSE,
     Example,
     Labels,
-    find_table,
     read_examples,
     write_label_dictionary,
     write_split,
@@ -148,7 +148,7 @@ def read_file(
         label = task.labels.checked(row[file.label], where)
         return Example(row[file.id] if file.id else str(number), sentences, label)
 
-    path, bad_rows = find_table(folder / task.name, file.name), bad_rows if file.label else REFUSE
+    path, bad_rows = plain_or_gz(folder / task.name, file.name), bad_rows if file.label else REFUSE
     return read_examples(path, needed, make, columns=file.columns, bad_rows=bad_rows)
 
 

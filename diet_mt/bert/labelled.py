@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ..corpora.parallel import BYTE_ORDER_MARK
 from ..system.errors import UserError
-from ..system.files import decoded, make_folder, plain_or_gz, raw_lines, write_lines, writing
+from ..system.files import decoded, make_folder, raw_lines, write_lines, writing
 from ..system.progress import say
 
 SKIP, REFUSE = "skip", "refuse"
@@ -64,11 +64,6 @@ class Labels:
 
 # Cells of a row by column, its file and line, and its number, from 0 -> an example.
 MakeExample = Callable[[dict[str, str], str, int], Example]
-
-
-def find_table(folder: Path, name: str) -> Path:
-    """The file ``name`` or ``name.gz`` in ``folder``."""
-    return plain_or_gz(folder, name, "put the official file there")
 
 
 def read_examples(

@@ -19,10 +19,9 @@ from ..bert import glue
 from ..corpora.binarized import UNKNOWN, need_fairseq, preprocess, sentences_in, shares, shown
 from ..system.engine import Count, Preparation, Stage
 from ..system.errors import UserError
-from ..system.files import copy, lines_in, lines_of, make_folder, writing
+from ..system.files import copy, lines_in, lines_of, make_folder, plain_or_gz, writing
 from ..system.process import in_order
 from ..system.progress import say, ticking
-from .labelled import find_table
 from .settings import LabelledSettings
 from .tokenizer import checksum_of, file_of, load, say_unknown
 
@@ -36,7 +35,7 @@ def preparation_of_glue(
     """``folder/TASK/*.tsv`` -> ``out``."""
     if not (out / "raw").exists():
         for file in task.files:
-            find_table(folder / task.name, file.name)
+            plain_or_gz(folder / task.name, file.name)
     make_raw = partial(glue.write_glue, folder, task, bad_rows=given.bad_rows)
     raw = Stage("raw", f"{task.name} from {folder}", make_raw)
     return _preparation(out, task.name, raw, len(task.sentences), task.labels.is_score, given)
@@ -49,7 +48,7 @@ def preparation_of_xnli(
     if not (out / "raw").exists():
         for kind in glue.XNLI_SPLITS.values():
             glue.xnli_files(folder, kind)
-        find_table(mnli / glue.MNLI, "train.tsv")
+        plain_or_gz(mnli / glue.MNLI, "train.tsv")
     make_raw = partial(glue.write_xnli, folder, mnli, bad_rows=given.bad_rows)
     raw = Stage("raw", f"{folder}, and {glue.MNLI} from {mnli}", make_raw)
     return _preparation(out, glue.XNLI, raw, 2, False, given)

@@ -47,9 +47,7 @@ class Prepare(Command):
 
     out: Folder | None = None
     workers: Positive = option(
-        "number of processes; results do not depend on it (default: one per core)",
-        1,
-        usual=cores,
+        "number of processes; results do not depend on it (default: one per core)", 1, usual=cores
     )
     dry_run: bool = option("only list the stages", False)
 
@@ -71,7 +69,9 @@ class Prepare(Command):
 class Corpus(Prepare):
     """Options common to all parallel corpora."""
 
+    corpus: ClassVar[str] = ""
     pair: str = "en-de"
+    out: Folder | None = _out("data/CORPUS.PAIR, with SentencePiece data/CORPUS.PAIR.spm")
     text: TextSettings
     limits: Limits
     clean: bool = option("remove training pairs beyond the limits", False, negatable=True)
@@ -88,10 +88,10 @@ class Corpus(Prepare):
         limits = replace(self.limits, langs=langs) if self.clean else None
         return replace(self.text, pair=langs, clean=limits, workers=self.workers)
 
-    def folder_of(self, corpus: str) -> Path:
-        """``--out``, or the default folder of a corpus."""
+    def to(self) -> Path:
+        """``--out``, or the default folder."""
         suffix = "" if self.text.subwords == "bpe" else f".{self.text.subwords}"
-        return self.out or Path("data") / f"{corpus}.{self.pair}{suffix}"
+        return self.out or Path("data") / f"{self.corpus}.{self.pair}{suffix}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,11 +105,11 @@ class Download(Corpus):
     tries: Positive = option("attempts per download", 5)
     pause: NotNegative = option("seconds before the second attempt; doubled after each", 5.0)
 
-    def source(self, corpus: str) -> Source:
-        """The files of a corpus."""
+    def source(self) -> Source:
+        """The files of the corpus."""
         from ..corpora.download import Source
 
-        return Source(corpus, self.folder, self.manifest, self.tries, self.pause)
+        return Source(self.corpus, self.folder, self.manifest, self.tries, self.pause)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,8 +125,8 @@ class Multi30k(Download):
     captions derive from Flickr30k, for research use.
     """
 
+    corpus = "multi30k"
     pair: str = _pair("en-de", "de-en", "en-cs", "cs-en", "de-cs", "cs-de")
-    out: Folder | None = _out("data/multi30k.PAIR")
     join: Positive = option("add test sets raw/test2 to raw/testN with 2 to N captions per line", 1)
     join_training: bool = option("also join 1 to N captions in turn in train and valid", False)
 
@@ -135,8 +135,8 @@ class Multi30k(Download):
 
         if self.join_training and self.join == 1:
             raise UserError("--join-training: requires --join N")
-        out, source = self.folder_of("multi30k"), self.source("multi30k")
-        yield multi30k(out, self.settings(), source, self.join, in_training=self.join_training)
+        given = self.to(), self.settings(), self.source()
+        yield multi30k(*given, self.join, in_training=self.join_training)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,13 +150,13 @@ class Office(Download):
     consecutive messages are assigned to one split. Takes two minutes and 100 MB. Licence: MPL 2.0.
     """
 
+    corpus = "office"
     pair: str = _pair("en-de", "de-en", "en-cs", "cs-en")
-    out: Folder | None = _out("data/office.PAIR")
 
     def preparations(self) -> Iterator[Preparation]:
         from ..corpora.archives import office
 
-        yield office(self.folder_of("office"), self.settings(), self.source("office"))
+        yield office(self.to(), self.settings(), self.source())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,17 +173,15 @@ class Wmt18(Download):
     a quarter of that. Licence: free for research, see statmt.org/wmt18/translation-task.html.
     """
 
-    defaults = _LARGE  # dictionary size as in fairseq's WMT recipes
+    corpus, defaults = "wmt18", _LARGE  # dictionary size as in fairseq's WMT recipes
     pair: str = argument(", ".join(_WMT18), choices=_WMT18, metavar="DIRECTION")
-    out: Folder | None = _out("data/wmt18.PAIR, data/wmt18.PAIR.spm")
     downloads: Folder = option("folder of downloads of both pairs", Path("data/wmt18.archives"))
 
     def preparations(self) -> Iterator[Preparation]:
         from ..corpora.archives import wmt18
 
         own = replace(self, pair="-".join(sorted(self.pair.split("-"))))  # as in the archives
-        out, source = own.folder_of("wmt18"), own.source("wmt18")
-        yield wmt18(out, own.settings(), source, self.downloads)
+        yield wmt18(own.to(), own.settings(), own.source(), self.downloads)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,8 +196,8 @@ class Newstest(Corpus):
     """
 
     defaults: ClassVar[dict[str, Any]] = {"clean": True}
+    corpus = "newstest"
     pair: str = _pair("en-de", "en-cs")
-    out: Folder | None = _out("data/newstest.PAIR")
     folder: Path | None = _source(
         "folder of newstestYYYY.PAIR.LANGUAGE, plain or .gz (default: SacreBLEU)", None
     )
@@ -216,7 +214,7 @@ class Newstest(Corpus):
 
         train = self.train_years or ("2008-2015" if self.test_year == "2016" else "2008-2016")
         years = {"train": train, "valid": self.valid_year, "test": self.test_year}
-        yield newstest(self.folder_of("newstest"), self.settings(), self.folder, years)
+        yield newstest(self.to(), self.settings(), self.folder, years)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,14 +230,14 @@ class Mixed(Corpus):
     """
 
     defaults: ClassVar[dict[str, Any]] = {"bpe_merges": 8000, "spm_size": 8000, "clean": True}
+    corpus = "mixed"
     pair: str = _pair("en-de", "en-cs")
-    out: Folder | None = _out("data/mixed.PAIR")
     folder: Path | None = _source("folder of multi30k, news and office (default: download)", None)
 
     def preparations(self) -> Iterator[Preparation]:
         from ..corpora.recipes import mixed
 
-        yield mixed(self.folder_of("mixed"), self.settings(), self.folder)
+        yield mixed(self.to(), self.settings(), self.folder)
 
 
 def _languages(text: str) -> str:
@@ -270,17 +268,16 @@ class Bitext(Corpus):
     take an estimated ten minutes on two cores. Licence: that of your text.
     """
 
-    defaults = _LARGE
+    corpus, defaults = "bitext", _LARGE
     pair: Annotated[str, _languages] = argument(
         "source and target language, the suffixes of the files: de-fr", metavar="PAIR"
     )
-    out: Folder | None = _out("data/bitext.PAIR, data/bitext.PAIR.spm")
     folder: Path = _source("folder of the files SPLIT.LANGUAGE: train, valid and test")
 
     def preparations(self) -> Iterator[Preparation]:
         from ..corpora.recipes import bitext
 
-        yield bitext(self.folder_of("bitext"), self.settings(), self.folder)
+        yield bitext(self.to(), self.settings(), self.folder)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,7 +291,7 @@ class Demo(Corpus):
     """
 
     defaults: ClassVar[dict[str, Any]] = {"bpe_merges": 1500, "spm_size": 1500}
-    out: Folder | None = _out("data/demo.en-de")
+    corpus = "demo"
     train_pairs: Positive = option("training pairs, at most", DEMO_SIZES["train"])
     valid_pairs: Positive = option("validation pairs, at most", DEMO_SIZES["valid"])
     test_pairs: Positive = option("test pairs, at most", DEMO_SIZES["test"])
@@ -303,7 +300,7 @@ class Demo(Corpus):
         from ..corpora.recipes import demo
 
         sizes = {split: getattr(self, f"{split}_pairs") for split in DEMO_SIZES}
-        yield demo(self.folder_of("demo"), self.settings(), sizes)
+        yield demo(self.to(), self.settings(), sizes)
 
 
 @dataclass(frozen=True, kw_only=True)

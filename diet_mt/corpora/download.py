@@ -31,7 +31,6 @@ from ..system.files import (
     BLOCK,
     checksum,
     make_folder,
-    need_folder,
     opened,
     plain_or_gz,
     raw_bytes,
@@ -107,7 +106,6 @@ class Source:
         """The files of these names, which the user's folder must have."""
         files = self.listed(names)
         if self.folder is not None:
-            need_folder(self.folder)
             for file in files:
                 hint = f"download it from {file.url}" if file.url else "put it there"
                 plain_or_gz(self.folder, file.name, hint)

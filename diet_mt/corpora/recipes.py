@@ -24,7 +24,6 @@ from ..system.errors import UserError
 from ..system.files import (
     copy,
     make_folder,
-    need_folder,
     need_once,
     plain_or_gz,
     raw_lines,
@@ -168,7 +167,6 @@ def bitext(out: Path, text: TextSettings, folder: Path) -> Preparation:
     """``folder/SPLIT.LANGUAGE``, plain or .gz, six different files."""
     files = {}
     if not (out / "raw").exists():  # otherwise the folder is not needed
-        need_folder(folder)
         for split in SPLITS:
             source, target = (plain_or_gz(folder, f"{split}.{lang}") for lang in text.pair)
             files[split] = (source, target)

@@ -80,12 +80,7 @@ def _nonempty(lines: Iterable[str], source: Path) -> Iterator[str]:
 
 
 def learn_bpe(
-    files: Iterable[Path],
-    out: Path,
-    merges: int,
-    *,
-    workers: int = 1,
-    max_words: int = BPE_WORDS,
+    files: Iterable[Path], out: Path, merges: int, *, workers: int = 1, max_words: int = BPE_WORDS
 ) -> None:
     """Learns merge operations from the ``max_words`` most frequent words of all files together.
 

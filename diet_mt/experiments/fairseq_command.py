@@ -143,7 +143,10 @@ def masked_lm(data: Path, system: str, size: str, request: TrainingRequest) -> T
     fixed = {"arch": [f"roberta_{system}_{size}"], "log-format": ["json"]}
     options = _merged(request, system, fixed)
     length = whole(options, "tokens-per-sample", 512)
-    _check_length(folder, length, options)
+    longest = folder / "max-length"
+    if longest.is_file() and int(pieces := longest.read_text(encoding="utf-8")) > length:
+        what = f"{folder} has sentences of up to {pieces.strip()} pieces"
+        raise UserError(f"--tokens-per-sample {length}: {what}; prepare shorter ones")
     updates = whole(options, "max-update")
     if not updates:
         raise UserError("--max-update: missing; a pretraining ends by updates")
@@ -273,18 +276,6 @@ def placed(
 
 def _flags(precision: str) -> Options:
     return {} if precision == "fp32" else {precision: []}
-
-
-def _check_length(folder: Path, length: int, options: Options) -> None:
-    given = f"--tokens-per-sample {length}"
-    positions = whole(options, "max-source-positions", length)
-    if length > positions:
-        raise UserError(f"{given}: longer than the {positions} positions of the model")
-    longest = folder / "max-length"
-    pieces = int(longest.read_text(encoding="utf-8")) if longest.is_file() else 0
-    if pieces > length:
-        what = f"{folder} has sentences of up to {pieces} pieces"
-        raise UserError(f"{given}: {what}; prepare it with --max-length {length}")
 
 
 def _examples(data: Path, questions: Path) -> int:

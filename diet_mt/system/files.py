@@ -60,12 +60,6 @@ def opened(path: Path) -> IO[bytes]:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
 
 
-def need_folder(folder: Path) -> None:
-    """Raises UserError if ``folder`` is not a folder."""
-    if not folder.is_dir():
-        raise UserError(f"{folder}: no such folder")
-
-
 def plain_or_gz(folder: Path, name: str, hint: str = "put it there") -> Path:
     """The file ``name`` or ``name.gz`` in ``folder``; a UserError if neither exists."""
     for path in (folder / name, folder / f"{name}.gz"):

@@ -75,7 +75,7 @@ def change(glue: Path, tmp_path: Path, task: str, number: int, old: str, new: st
 @pytest.mark.parametrize(
     ("task", "number", "old", "new", "complaint"),
     [
-        ("RTE", 3, "\t", " ", "3 and not 4"),
+        ("RTE", 3, "\t", " ", "3 columns, expected 4"),
         ("CoLA", 4, "the", "gr\udcfcn", "byte 0xfc"),
         ("RTE", 3, "not_entailment", "maybe", "'maybe'"),
         ("MNLI", 2, "contradiction", "-", "'-'"),
@@ -152,7 +152,7 @@ def test_languages_of_xnli(tmp_path: Path) -> None:
         read_languages(xnli_files(tmp_path, "dev"))
     good = xnli_rows("en", 1)[0]
     for row, named in (
-        (good[:-1], "18 and not 19"),
+        (good[:-1], "18 columns, expected 19"),
         (["en", "maybe", *good[2:]], "'maybe'"),
         (["English!", *good[1:]], "'English!'"),
     ):

@@ -14,12 +14,7 @@ import torch
 from fairseq.models import ARCH_CONFIG_REGISTRY
 
 from diet_mt.evaluation.average import last_checkpoints
-from diet_mt.evaluation.checkpoint import (
-    direction_of,
-    pretrained_of,
-    read_training,
-    task_of,
-)
+from diet_mt.evaluation.checkpoint import direction_of, pretrained_of, read_training, task_of
 from diet_mt.evaluation.options import RECORD, assignments
 from diet_mt.evaluation.predict import own_positions
 from diet_mt.evaluation.records import MODEL_OPTIONS, encoding_text

@@ -13,13 +13,7 @@ import pytest
 
 from diet_mt.evaluation.json_rows import parse_row, read_rows, write_rows
 from diet_mt.evaluation.options import shell
-from diet_mt.evaluation.records import (
-    Result,
-    TaskResult,
-    put_row,
-    read_results,
-    read_task_results,
-)
+from diet_mt.evaluation.records import Result, TaskResult, put_row, read_results, read_task_results
 from diet_mt.system.errors import UserError
 
 from .rows import put, row, task_row
@@ -111,11 +105,7 @@ def test_packed_rows_are_the_same_bytes_and_no_bomb_is_unpacked(tmp_path: Path) 
 
 def test_the_same_evaluation_takes_its_own_place(tmp_path: Path) -> None:
     (tmp_path / "refs.de").write_text("eins\n", encoding="utf-8")
-    results = [
-        row(),
-        row(seed=2, hypotheses="toy.en-de/diet_rel_tiny.2.hyp.txt"),
-        row(bleu=40.0),
-    ]
+    results = [row(), row(seed=2, hypotheses="toy.en-de/diet_rel_tiny.2.hyp.txt"), row(bleu=40.0)]
     stored = [
         put(tmp_path / "results", result, [text], tmp_path / "refs.de")
         for result, text in zip(results, ("eins", "zwei", "drei"), strict=True)

@@ -179,10 +179,7 @@ def test_each_run_is_a_job(here: Path) -> None:
     ],
 )
 def test_on_several_machines_the_others_only_train(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    commands: list[tuple[str, ...]],
-    failure: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commands: list[tuple[str, ...]], failure: str
 ) -> None:
     monkeypatch.setattr(submitit, "JobEnvironment", lambda: SimpleNamespace(global_rank=1))
     result = ClusterJob(Run("x", tmp_path, tuple(commands)))()

@@ -98,10 +98,7 @@ def test_tokens(lang: str, text: str, tokens: str) -> None:
             id="sacremoses-97-abbreviation-at-the-end",
         ),
         pytest.param(
-            "en",
-            "It's 5 < 6 & 7 > 3 | [x]",
-            "It's 5 < 6 & 7 > 3 | [x]",
-            id="sacremoses-27-escaped",
+            "en", "It's 5 < 6 & 7 > 3 | [x]", "It's 5 < 6 & 7 > 3 | [x]", id="sacremoses-27-escaped"
         ),
     ],
 )
