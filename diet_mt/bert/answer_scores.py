@@ -55,7 +55,7 @@ def need_rules(language: str) -> None:
     """Refuses a language without scores in MLQA."""
     if language not in _ARTICLES:
         known = ", ".join(LANGUAGES)
-        raise UserError(f"language '{language}': MLQA has rules for {known}; use SQuAD's")
+        raise UserError(f"language '{language}': MLQA has rules for {known} alone")
 
 
 @cache

@@ -140,7 +140,7 @@ def kind_of(bin_folder: Path) -> str:
     if len(kinds) == 1:
         return kinds[0]
     which = f"{'both' if kinds else 'neither'} of {', '.join(MODELS.values())}"
-    raise UserError(f"{bin_folder}: holds {which}; copy there the one that split its text")
+    raise UserError(f"{bin_folder}: holds {which}, expected the one that split its text")
 
 
 def join(tokens: str, kind: str) -> str:

@@ -92,7 +92,7 @@ def of_row(result: Result, references: Mapping[str, Given]) -> Given:
     """The entry of ``references``, by checksum, for a row. Raises UserError for none."""
     if result.references_sha256 not in references:
         row = f"{result.system} on {result.test_set}, {result.direction}"
-        raise UserError(f"no reference has the checksum of that of {row}")
+        raise UserError(f"none of the references is that of {row}")
     return references[result.references_sha256]
 
 

@@ -59,7 +59,7 @@ def train(training: Training, check: Callable[[], None]) -> None:
             file.seek(written)
             # fairseq's status is 0 then, too.
             if _TIME_IS_UP in file.read().decode("utf-8", errors="replace"):
-                raise UserError(f"{save}: stopped by --stop-time-hours; increase it to continue")
+                raise UserError(f"{save}: stopped by --stop-time-hours; a larger one continues")
         (save / "done").touch()
 
 

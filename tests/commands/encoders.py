@@ -7,12 +7,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from diet_mt.bert import glue, labelled_stages, tokenizer
-from diet_mt.bert.qa import prepare
+from diet_mt.bert import glue, qa, tokenizer
 from diet_mt.bert.settings import WindowSizes
 
 from ..bert.made import THINGS, WORDS, coloured, sentence, write_glue
 from ..corpora.wmt18 import sentences
+from ..prepare.running import prepare
 from .runner import Done
 from .workshop import BATCHES, IN_ONE, ONE_CHECKPOINT, USER_DIR, Shared, write_lines
 
@@ -72,35 +72,23 @@ class Encoders(Shared):
             parts[part] = write_lines(self.folder / f"masked.{part}", pieces)
         known = self.folder / "masked.dict.txt"
         (folder / "dict.txt").rename(known)  # it is written there again
-        self._preprocess(known, folder, parts)
-
-    def _preprocess(self, known: Path, to: Path, parts: dict[str, Path]) -> None:
-        words = [(f"--{part}pref", path) for part, path in parts.items()]
-        self.run("preprocess", "--only-source", "--srcdict", known, "--destdir", to, *words).ok()
+        given = [(f"--{part}pref", path) for part, path in parts.items()]
+        words = ("--only-source", "--srcdict", known, "--destdir", folder)
+        self.run("preprocess", *words, *given).ok()
 
     @property
     def glue(self) -> Path:
         return self.once("glue", lambda folder: write_glue(folder, GLUE))
 
     def task(self, name: str) -> Path:
-        """A task of GLUE, as diet-mt prepare glue makes it."""
-        return self.once(name, lambda folder: self._prepare(name, folder))
+        """A task of GLUE, prepared; without the tokenizer of its vocabulary."""
 
-    def _prepare(self, name: str, folder: Path) -> None:
-        raw, pieces = folder / "raw", folder / "pieces"
-        glue.write_glue(self.glue, glue.task_named(name), raw)
-        labelled_stages.split_folder(raw, pieces, self.vocabulary, LONGEST, 1)
-        for part in ("input0", "input1"):
-            if (pieces / f"train.{part}").exists():
-                files = {split: pieces / f"{split}.{part}" for split in ("train", "valid", "test")}
-                self._preprocess(self.vocabulary / "dict.txt", folder / part, files)
-        labels = {split: raw / f"{split}.label" for split in ("train", "valid")}
-        if (raw / "labels.txt").exists():
-            self._preprocess(raw / "labels.txt", folder / "label", labels)
-        else:
-            (folder / "label").mkdir()
-            for file in labels.values():
-                shutil.copy(file, folder / "label")
+        def make(folder: Path) -> None:
+            given = ("--from", self.glue, "--vocab", self.vocabulary, "--max-length", LONGEST)
+            prepare("glue", name, *given, "--workers", 1, "--out", folder).ok()
+            (folder / tokenizer.WORDPIECE).unlink()
+
+        return self.once(name, make)
 
     @property
     def questions(self) -> Path:
@@ -114,7 +102,7 @@ class Encoders(Shared):
             file = coloured(folder / f"{split}.json", count, seed)
             scoring = "mlqa" if "mlqa" in split else "squad"
             language = split.rpartition("_")[2] if "_" in split else "en"
-            prepare(file, folder, folder / split, WINDOWS, language=language, scoring=scoring)
+            qa.prepare(file, folder, folder / split, WINDOWS, language=language, scoring=scoring)
 
     def pretrain(self, encoding: str, save_dir: Path, *more: Any) -> Done:
         """fairseq-train on masked words; ``more`` comes last and so wins."""

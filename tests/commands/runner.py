@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -202,13 +201,3 @@ def finish(process: subprocess.Popen[str], status: int = 0) -> str:
             os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == status, (out + err)[-4000:]
     return out + err
-
-
-def kill_when(process: subprocess.Popen[str], file: Path) -> None:
-    """SIGKILL for the process alone, not its children, as soon as a file exists."""
-    for _ in range(100 * SECONDS):
-        if file.exists() or process.poll() is not None:
-            break
-        time.sleep(0.01)
-    process.kill()
-    process.communicate()

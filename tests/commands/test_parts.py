@@ -94,7 +94,7 @@ ROWS = {
     "task translation": Row(
         f"{OURS} {SMOOTHED} --optimizer sgd --lr-scheduler step --bpe gpt2 "
         "--gpt2-encoder-json {out}/vocab.json --gpt2-vocab-bpe {out}/merges.txt "
-        "--eval-bleu --eval-bleu-detok moses"
+        '--eval-bleu --eval-bleu-detok moses --eval-bleu-args {"max_len_b":9}'
     ),
     "task translation_multi_simple_epoch": Row(
         f"{OURS} {SMOOTHED} --optimizer adadelta --lr-scheduler reduce_lr_on_plateau",
@@ -257,6 +257,8 @@ class Parts:
             ours = str(self.workshop.checkpoint("diet-rel"))
             path = ours if "--lm-path" in row.decoding else f"{path}:{ours}"
         decoding = f"{row.both or '--task translation'} {row.decoding} --path {path}"
+        # Models that have learnt next to nothing find no end.
+        decoding += " --max-len-b 9" if row.command == "generate" else ""
         decoding = decoding.replace("{mean}", str(mean)).split()
         steps = [[*train, 5], [*train, 8], average]
         steps += [[f"fairseq_cli.{row.command}", data, *COMMON, "--max-tokens", 400, *decoding]]

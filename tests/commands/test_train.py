@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from diet_mt.cli.main import main
 from diet_mt.evaluation.checkpoint import read_training
 from diet_mt.evaluation.records import read_results
+from diet_mt.experiments import train
 
-from .runner import Runner, finish, kill_when, start
+from ..processes import called
+from .runner import Runner, finish, start
 from .test_resume import free_port
 from .workshop import write_corpus
 
@@ -62,22 +65,26 @@ def training(save: str, *more: object, recipe: str = "table4") -> tuple[object, 
 def test_killed_resumed_averaged_and_scored(
     place: Path, forked: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """That the end is that of a training that was never killed: tests/slow."""
+    """Real kills, and the end of a training that was never killed: test_resume, tests/slow."""
     monkeypatch.chdir(place)
 
     def output(*words: object) -> str:
-        assert main([*map(str, words)]) == 0
+        assert called(*words) == 0
         captured = capsys.readouterr()
         return captured.out + captured.err
 
     save = place / "killed"
-    # By then checkpoint_last.pt is there, from 5 updates or from these.
-    killed = start(*training("killed"), cwd=place)
-    kill_when(killed, save / "checkpoint_3_10.pt")
+
+    def killed(words: list[str], **given: Any) -> int:
+        run_child([*words, "--max-update", "10"], **given)
+        return -signal.SIGKILL
+
+    run_child = train.run_child
+    monkeypatch.setattr(train, "run_child", killed)
+    assert called(*training("killed")) == 2
+    monkeypatch.setattr(train, "run_child", run_child)
     assert (save / "checkpoint_3_10.pt").exists()
     assert not (save / "done").exists()
-
-    # The one that was killed leaves nothing behind that goes on.
     note = "1 x CPU, fp32, 2 x 400 tokens on each: 800 tokens for an update"
     assert note in output(*training("killed"))
     log = (save / "train.log").read_text(encoding="utf-8")
@@ -99,7 +106,7 @@ def test_killed_resumed_averaged_and_scored(
     target = (place / DATA / "raw" / "train.de").read_text(encoding="utf-8")
     epoch = len(target.split()) + target.count("\n")
     assert facts["train_tokens"] == pytest.approx(15 / 4 * epoch, rel=0.05)
-    output("evaluate", DATA, average, "--length-penalty", "gnmt", "--beam", 2)
+    output("evaluate", DATA, average, "--length-penalty", "gnmt", "--beam", 2, "--max-len-b", 12)
     (row,) = read_results(place / "results" / "wmt18.de-en.jsonl")
     assert (row.direction, row.averaged, row.length_penalty) == ("en-de", 2, "gnmt")
     assert (row.system, row.sentences, row.train_tokens) == ("diet_rel", 37, facts["train_tokens"])

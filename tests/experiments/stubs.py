@@ -66,15 +66,6 @@ def wait_for(text: str, file: Path) -> None:
     wait_until(lambda: file.exists() and text in file.read_text(encoding="utf-8"))
 
 
-def finish(process: subprocess.Popen[str], seconds: float = 60) -> tuple[str, str]:
-    """Standard output and error; nothing of the process continues afterwards."""
-    try:
-        return process.communicate(timeout=seconds)
-    finally:
-        if process.poll() is None:
-            kill_group(process)
-
-
 def kill_group(process: subprocess.Popen[str]) -> None:
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
-import multiprocessing
 import os
 import resource
 import signal
@@ -15,17 +14,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 from unittest.mock import patch
 
 from diet_mt.cli.main import main
 from diet_mt.corpora import recipes
-from diet_mt.corpora.binarized import shares
 from diet_mt.system import process
 from diet_mt.system.engine import LOCK
 
 from ..corpora import wmt18
 from ..corpora.server import manifest
+from ..processes import forking
 
 SMALL = ("--workers", "1", "--bpe-merges", "150")
 SIZES = {"train": 300, "valid": 21, "test": 13}
@@ -55,7 +53,7 @@ def prepare(*words: object, file_bytes: int | None = None, real: bool = False) -
     """
     out, err = io.StringIO(), io.StringIO()
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    start = patch.object(process, "start", process.start if real else ForkedModule)
+    start = patch.object(process, "subprocess", subprocess if real else forking())
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), start:
         try:
             resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes or before[0], before[1]))
@@ -87,7 +85,7 @@ def killed(event: str, end: str, *words: object) -> str:
                 os.killpg(os.getpgrp(), signal.SIGKILL)
 
         sys.addaudithook(hook)
-        process.start = ForkedModule
+        process.subprocess = forking()
         try:
             main(["prepare", *map(str, words)])
         finally:
@@ -98,40 +96,6 @@ def killed(event: str, end: str, *words: object) -> str:
     _, status = os.waitpid(pid, 0)
     assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL, printed
     return printed
-
-
-class ForkedModule:
-    """Replaces ``process.start`` for a module that ``python_module`` runs: a fork, which need
-    not import fairseq again. It divides files into a fourth of the parts, each of them a process.
-    """
-
-    def __init__(self, command: list[str], output: IO[bytes], err: None) -> None:
-        assert command[:3] == [sys.executable, "-m", process.__name__]
-        words, context = command[3:], multiprocessing.get_context("fork")
-        if "--workers" in words:
-            parts = words.index("--workers") + 1
-            words[parts] = str(int(words[parts]) // shares(1))
-        self._process = context.Process(target=self._run, args=(words, output))
-        self._process.start()
-        self.pid = self._process.pid
-
-    @staticmethod
-    def _run(words: list[str], output: IO[bytes]) -> None:
-        process.end_with_parent()
-        for number in (1, 2):
-            os.dup2(output.fileno(), number)
-        for name, number in (("stdout", 1), ("stderr", 2)):
-            setattr(sys, name, open(number, "w", closefd=False))  # noqa: SIM115
-        process.run_module(words[0], words[1:])
-
-    def wait(self, timeout: float | None = None) -> int:
-        self._process.join(timeout)
-        if self._process.exitcode is None:
-            raise subprocess.TimeoutExpired("fork", timeout or 0)
-        return self._process.exitcode
-
-    def poll(self) -> int | None:
-        return self._process.exitcode
 
 
 @contextmanager

@@ -13,27 +13,22 @@ modules.
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import resource
-import runpy
 import shutil
 import signal
-import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
-from typing import IO, Any
+from typing import Any
 
 from fairseq.trainer import Trainer
 
 from diet_mt.cli.main import main
 from diet_mt.corpora import clean
 from diet_mt.system import process
-from tests.commands.fork_server import status_of
+from tests.processes import forking
 
 _VARYING = r"[^/]+(?=\.(bin|idx)$)|\b[0-9a-f]{16}\b"
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
@@ -109,67 +104,11 @@ class Moments:
         self.active = True
 
 
-class Forked:
-    """As ``subprocess.Popen``, of ``python -m MODULE WORDS``."""
-
-    def __init__(
-        self,
-        command: list[str],
-        stdout: IO[bytes],
-        stderr: IO[bytes] | int,
-        env: dict[str, str],
-        **_: Any,
-    ) -> None:
-        assert command[:2] == [sys.executable, "-m"], command
-        self.returncode: int | None = None
-        sys.stdout.flush()
-        sys.stderr.flush()
-        self.pid = os.fork()
-        if self.pid:
-            return
-        status = 1
-        try:
-            process.end_with_parent()
-            os.dup2(stdout.fileno(), 1)
-            os.dup2(1 if isinstance(stderr, int) else stderr.fileno(), 2)
-            os.closerange(3, 256)  # locks, for one
-            sys.stdout, sys.stderr = (
-                open(number, "w", closefd=False)  # noqa: SIM115
-                for number in (1, 2)
-            )
-            logging.root.handlers.clear()
-            logging.getLogger("fairseq").setLevel(logging.NOTSET)  # diet-mt has made it quiet
-            os.environ.update(env)
-            sys.argv = command[2:]
-            status = status_of(lambda: runpy.run_module(command[2], None, "__main__", True))
-            sys.stdout.flush()
-            sys.stderr.flush()
-        finally:
-            os._exit(status)
-
-    def poll(self) -> int | None:
-        if self.returncode is None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            self.returncode = os.waitstatus_to_exitcode(status) if pid else None
-        return self.returncode
-
-    def wait(self, timeout: float = float("inf")) -> int:
-        end = time.monotonic() + timeout
-        while (status := self.poll()) is None:
-            if time.monotonic() > end:
-                raise subprocess.TimeoutExpired("fork", timeout)
-            time.sleep(0.005)
-        return status
-
-    def kill(self) -> None:
-        os.kill(self.pid, signal.SIGKILL)
-
-
 def run(journal: str, *words: str) -> int:
     os.setpgid(0, 0)
     if size := int(os.environ.get("DIET_FILE_BYTES", "0")):
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-    process.subprocess = SimpleNamespace(**{**vars(subprocess), "Popen": Forked})  # type: ignore
+    process.subprocess = forking()
     sys.addaudithook(Moments(Path(journal), os.environ.get("DIET_KILL", "")))
     return main(words)
 
