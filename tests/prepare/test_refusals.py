@@ -1,6 +1,4 @@
-"""Wrong words, folders, disks and archives: one line each, status 2, and nothing half-made. And the
-recipes in data-prep/: plain commands whose options exist.
-"""
+"""Wrong words, folders, disks and archives: one line each, status 2, and nothing half-made."""
 
 from __future__ import annotations
 
