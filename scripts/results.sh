@@ -55,8 +55,6 @@ lengths results/joined/lengths "$few shaw.encoder,decoder diet_rel.encoder,decod
   results/joined/multi30k.en-de.joined.jsonl --by-test-set
 lengths results/joined/training "sinusoidal shaw diet_rel diet_abs rotary tupe_abs kerple diet_rel.lr0.003 shaw.lr0.003 tupe_abs.lr0.003" \
   results/joined/multi30k.en-de.joined-training.jsonl --by-test-set
-diet-mt leaderboard results/early/multi30k.en-de.jsonl --format svg --out results/early/multi30k.en-de.svg
-diet-mt lengths results/early/multi30k.en-de.jsonl --buckets 5 --out results/early/multi30k.en-de.lengths.svg > /dev/null
 
 for script in results/*/table.py results/padding_memory/measure.py; do
   measured=${script%/*}
@@ -67,7 +65,7 @@ diet-mt leaderboard results/tasks/*.jsonl --format markdown --out results/tasks.
 diet-mt leaderboard results/*.jsonl results/{short,joined,tasks}/*.jsonl --format html --out results/leaderboard.html
 diet-mt claims --readme results/README.md --figure results/summary.png
 diet-mt leaderboard --readme results/translation.md
-for part in search short joined early early/searches; do
+for part in search short joined early; do
   diet-mt leaderboard results/"$part"/*.jsonl --readme results/"$part"/README.md
 done
 for page in README.md results/README.md results/int8/README.md; do
