@@ -29,7 +29,9 @@ Fields = Dict[str, Any]
 
 @torch.no_grad()
 def save(model: Any, task: Any, folder: Path) -> None:
-    """Writes ``model.bin``, ``config.json`` and the vocabularies."""
+    """Writes ``model.bin``, ``config.json`` and the vocabularies. Raises UserError for a model that
+    the format cannot hold.
+    """
     stacks = model.encoder, model.decoder
     forms = [form for form in map(_positions, stacks) if form is not None]
     if model.decoder.encoder_attn_positions is not None or len(forms) < 2:

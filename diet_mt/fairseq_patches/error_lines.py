@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import Callable, Dict, Iterator, Optional, Type
@@ -26,10 +27,13 @@ _WRONG_PATH = (FileNotFoundError, IsADirectoryError, NotADirectoryError, Permiss
 # every parameter.
 _UNFIT = "Error(s) in loading state_dict"
 _LONGEST = 200
-# Pattern of a message of fairseq -> its line.
-_MESSAGES: Dict[str, str] = yaml.safe_load(
-    Path(__file__).with_name("messages.yaml").read_text(encoding="utf-8")
-)
+
+
+@lru_cache(maxsize=1)
+def _messages() -> Dict[str, str]:
+    text = Path(__file__).with_name("messages.yaml").read_text(encoding="utf-8")
+    messages: Dict[str, str] = yaml.safe_load(text)
+    return messages
 
 
 def one_line(error: BaseException) -> Optional[str]:
@@ -44,7 +48,7 @@ def one_line(error: BaseException) -> Optional[str]:
                 "options and the dictionaries of the data must be those that it was trained with"
             )
     text = _NUMPY_NUMBER.sub(r"\1", " ".join(str(error).split()))
-    for pattern, line in _MESSAGES.items():
+    for pattern, line in _messages().items():
         if match := re.match(pattern, text):
             return f"{text}{line}" if line[:1] in ("", ";") else match.expand(line)
     if isinstance(error, UnicodeEncodeError) and error.encoding != "utf-8":

@@ -178,7 +178,7 @@ class DietDecoder(TransformerDecoderBase):
         return x, {"attn": [attn], "inner_states": inner_states}
 
     def embed(self, tokens: Tensor, at: PositionRange) -> Tensor:
-        """(B, T) tokens at these positions -> (T, B, E)."""
+        """(B, T) tokens at these positions -> (T, B, E). Raises UserError beyond the tables."""
         x = self.embed_scale * self.embed_tokens(tokens.contiguous())
         if self.quant_noise is not None:
             x = self.quant_noise(x)

@@ -69,9 +69,10 @@ def joined(layers: Sequence[Any]) -> Sequence[Any]:
 
 
 def quantize_(model: Model) -> Model:
-    """``model``, float32 on a CPU, with its linear layers in int8, in place; for inference alone.
+    """``model`` with its linear layers in int8, in place; for inference alone.
 
-    Layers with hooks or of other classes than ``nn.Linear`` and ours stay as they are.
+    Layers with hooks or of other classes than ``nn.Linear`` and ours stay as they are. Raises
+    UserError unless ``model`` is in float32 on a CPU.
     """
     kinds = {(each.device.type, each.dtype) for each in model.parameters()}
     if kinds - {("cpu", torch.float32)}:

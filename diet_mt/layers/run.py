@@ -117,7 +117,10 @@ class Block:
         self._range = range(0)
 
     def at(self, query: int) -> List[PositionTerms]:
-        """For each layer, the part of the target's token ``query`` as a query."""
+        """For each layer, the part of the target's token ``query`` as a query.
+
+        Raises UserError for a token beyond the tables.
+        """
         if self._positions is None:
             return list(self._parts)
         if query not in self._range:
@@ -209,7 +212,7 @@ class DecodingRun:
 
     @property
     def next_position(self) -> PositionRange:
-        """Position of the token that is read next."""
+        """Position of the token that is read next. Raises UserError where there is none."""
         return self._tokens.at(self.length, self.length + 1)
 
     @property
@@ -220,7 +223,8 @@ class DecodingRun:
     def calls(self, need_weights: int = -1) -> List[DecoderCall]:
         """A call for each layer, to read the next token of every hypothesis.
 
-        ``need_weights``: the layer that also returns its cross-attention weights.
+        ``need_weights``: the layer that also returns its cross-attention weights. Raises UserError
+        for a position beyond the tables.
         """
         own = self._own_block.at(self.length)
         self.cache.open(self.length)

@@ -194,7 +194,10 @@ Config = TypeVar("Config", bound=NestedConfig)
 
 
 def nested_config(options: Any, kind: Type[Config]) -> Config:
-    """Flat options, parsed or restored -> the checked configuration of a model: a ``kind``."""
+    """Flat options, parsed or restored -> the checked configuration of a model, of class ``kind``.
+
+    Raises UserError with all invalid options.
+    """
     cfg: Config = kind.from_namespace(options)
     problems = [
         f"{flag(name)}: {advice}"

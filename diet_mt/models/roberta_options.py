@@ -128,7 +128,7 @@ def write_length(options: Any, longest: int) -> None:
 
 
 def sentence_config(options: Namespace) -> SentenceConfig:
-    """The checked configuration of the encoder."""
+    """The checked configuration of the encoder. A UserError has every invalid option."""
     sizes = {
         f"decoder_{name}": getattr(options, f"encoder_{name}")  # never built
         for name in ("layers", "embed_dim", "ffn_embed_dim", "attention_heads")

@@ -99,6 +99,8 @@ def create(
 
     ``max_length``: queries, and by default also keys, in tokens; ``options``: those of the
     encoding, by field (see ``OPTIONS``).
+
+    Raises :class:`UserError` for unknown names, invalid options, and a ``kind`` without positions.
     """
     if extrapolation not in EXTRAPOLATIONS:
         raise UserError(f"extrapolation={extrapolation}: choose from {', '.join(EXTRAPOLATIONS)}")
@@ -128,6 +130,8 @@ def build_position(
     is added to the embeddings, which gets the options that it has and ``name`` has not; None for
     either: the encoding's own. ``randomized``: the number of positions that training draws from.
     ``layers``: those with positions inside attention, ``0:3,5`` or ``::2``; None for all.
+
+    Raises :class:`UserError` for an unknown name or invalid options.
     """
     of_input = {
         field: options.pop(field) for field in (_fields(at_input) - _fields(name)) & options.keys()

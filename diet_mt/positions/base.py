@@ -268,7 +268,10 @@ class InputPositions(nn.Module, ABC):
         raise NotImplementedError
 
     def rows(self, at: PositionRange) -> Tensor:
-        """Rows of these positions: (1, T, E)."""
+        """Rows of these positions: (1, T, E).
+
+        Raises :class:`UserError` beyond the table, unless it is extrapolated.
+        """
         if self.extrapolation == REFUSE:
             check_size(at, self.max_positions, can_extrapolate=self.can_extrapolate)
         return read_table(self.table(), at, self.extrapolation).unsqueeze(0)
@@ -288,7 +291,7 @@ class PositionEncoding:
     """An encoding with its options resolved; ``NAMES`` of the package lists all of them.
 
     The fields are its options (see ``options.py``). ``sharing``: one of ``SHARING``, or None for an
-    encoding without parameters per head or layer.
+    encoding without parameters per head or layer. Raises :class:`UserError` for invalid options.
     """
 
     name: ClassVar[str]

@@ -14,7 +14,7 @@ SEGMENT_ENCODINGS = ("none", "input", "per-head")
 
 
 def one_hot(segments: Tensor, count: int) -> Tensor:
-    """(B, S) integers -> (B, S, N) float32."""
+    """(B, S) integers -> (B, S, N) float32. Raises :class:`UserError` outside 0 to N - 1."""
     segments = segments.long()
     if segments.device.type != "meta" and segments.numel():
         lowest, highest = torch.stack(torch.aminmax(segments)).tolist()  # one wait for a GPU

@@ -158,8 +158,7 @@ def address(tensor: Tensor) -> int:
 @each_encoding
 def test_a_step_can_be_replayed(encoding: str, sharing: str | None, monkeypatch: Any) -> None:
     """None but the first takes memory in the store, and all are the same operators."""
-    model = talkative(encoding, sharing, decoder_layers=2, **ROOM)
-    own, counted = fixed_search.FixedSearch._step, []
+    model, own, counted = talkative(encoding, sharing, **ROOM), fixed_search.FixedSearch._step, []
 
     def step(self: Any, last: bool = False) -> None:
         store = self._replays.store
