@@ -167,7 +167,7 @@ class Leaderboard(Command):
     def _report(self) -> str:
         """The report as text, Markdown, HTML or SVG."""
         from ..report.blocks import markdown, text
-        from ..report.boards import board, brief_board
+        from ..report.boards import board, intervals
         from ..report.sections import read_sections
         from ..report.tasks import task_board
 
@@ -185,13 +185,12 @@ class Leaderboard(Command):
 
             return page(sections, tasks, counts, list(dict.fromkeys(file.parent for file in files)))
         if form == "svg":
-            from ..report.pictures import intervals
             from ..report.style import drawn
 
             if not sections:
                 raise UserError("--format svg: no results of translation")
             return drawn(intervals(sections), "svg").decode()
-        blocks = [*(brief_board if self.brief else board)(sections), *task_board(tasks)]
+        blocks = [*board(sections, brief=self.brief), *task_board(tasks)]
         if tasks and not any(blocks):
             raise UserError("no table has a split of these results (dev sets or test_LANG)")
         return markdown(blocks) if form == "markdown" else text(blocks, verbose=self.verbose)
@@ -221,8 +220,7 @@ class Claims(Command):
 
     def run(self) -> None:
         from ..report.blocks import markdown, put_section
-        from ..report.claims import claims_board, evidence, read_claims
-        from ..report.pictures import summary
+        from ..report.claims import claims_board, evidence, read_claims, summary
         from ..report.style import save
 
         every = evidence(self.results, read_claims())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Generic, TypeVar, Union
 import tabulate
 
 from ..system.errors import UserError, printable
-from ..system.files import write_text
+from ..system.files import raw_bytes, write_text
 
 tabulate.MIN_PADDING = 0  # columns as wide as their content
 _WIDEST, _LONGEST = 300, 4000  # characters of a cell and of an item in a terminal
@@ -117,17 +117,17 @@ def text(blocks: Iterable[Block], *, verbose: bool = False) -> str:
     """Blocks for a terminal, ending in a newline; ``verbose``: with folded tables."""
     out: list[str] = []
     for block in blocks:
-        if isinstance(block, Heading):
-            out += [*([""] if out else []), printable(block.text)]
-        elif isinstance(block, Table):
-            out += _plain(block)
-        elif isinstance(block, Folded):
-            if verbose and isinstance(block.content, Table):
-                out += ["", f"  {block.summary}:", *_plain(block.content)]
-        elif isinstance(block, Items):
-            out += [f"  {printable(line, _LONGEST)}" for line in block.lines]
-        elif isinstance(block, Note):
-            out += ["", block.text]
+        match block:
+            case Heading(heading):
+                out += [*([""] if out else []), printable(heading)]
+            case Table():
+                out += _plain(block)
+            case Folded(summary, Table() as content) if verbose:
+                out += ["", f"  {summary}:", *_plain(content)]
+            case Items(lines):
+                out += [f"  {printable(line, _LONGEST)}" for line in lines]
+            case Note(note):
+                out += ["", note]
     return "\n".join([*out, ""])
 
 
@@ -140,21 +140,22 @@ def markdown(blocks: Iterable[Block]) -> str:
     """Blocks as Markdown, ending in a newline; texts of rows are escaped."""
     out: list[str] = []
     for block in blocks:
-        if isinstance(block, Heading):
-            out += [f"**{_escaped(block.text)}**"]
-        elif isinstance(block, Table):
-            out += [markdown_table(block)]
-        elif isinstance(block, Items):
-            out += [re.sub(r"^( *)", r"\1- ", _escaped(line)) for line in block.lines]
-        elif isinstance(block, Note):
-            out += [_escaped(block.text)]
-        elif isinstance(block, Folded):
-            out += [f"<details><summary>{block.summary}</summary>", ""]
-            if isinstance(block.content, Table):
-                out += [markdown_table(block.content)]
-            else:
-                out += ["<pre>", *(escape(line, quote=False) for line in block.content), "</pre>"]
-            out += ["", "</details>"]
+        match block:
+            case Heading(heading):
+                out += [f"**{_escaped(heading)}**"]
+            case Table():
+                out += [markdown_table(block)]
+            case Items(lines):
+                out += [re.sub(r"^( *)", r"\1- ", _escaped(line)) for line in lines]
+            case Note(note):
+                out += [_escaped(note)]
+            case Folded(summary, content):
+                out += [f"<details><summary>{summary}</summary>", ""]
+                if isinstance(content, Table):
+                    out += [markdown_table(content)]
+                else:
+                    out += ["<pre>", *(escape(line, quote=False) for line in content), "</pre>"]
+                out += ["", "</details>"]
         out += [""]
     return "\n".join(out)
 
@@ -173,44 +174,38 @@ def _escaped(text: str) -> str:
 
 def html(blocks: Iterable[Block]) -> str:
     """Blocks as HTML; texts of rows are escaped."""
-    return "\n".join(line for block in blocks for line in _html(block))
+    return "\n".join(map(_html, blocks))
 
 
-def _html(block: Block) -> Iterator[str]:
-    if isinstance(block, Heading):
-        yield f"<h3>{escape(block.text)}</h3>"
-    elif isinstance(block, Table):
-        yield from _html_table(block)
-    elif isinstance(block, Items):
-        lines = (f"<li{' class=sub' * line.startswith('  ')}>{_code(line)}" for line in block.lines)
-        yield f'<ul class="note">{"".join(lines)}</ul>'
-    elif isinstance(block, Note):
-        yield f'<p class="note">{_code(block.text)}</p>'
-    else:
-        yield f"<details><summary>{escape(block.summary)}</summary>"
-        if isinstance(block.content, Table):
-            yield from _html_table(block.content)
-        else:
-            yield f"<pre>{escape(chr(10).join(block.content))}</pre>"
-        yield "</details>"
-
-
-def _html_table(table: Table) -> Iterator[str]:
-    kinds = [' class="n"' if number else "" for number in table.flush_right]
-    yield '<div class="wide" role="region" aria-label="Table" tabindex="0"><table><thead><tr>'
-    for head, kind in zip(table.heads, kinds, strict=True):
-        title = f' title="{escape(table.helps[head])}"' if head in table.helps else ""
-        yield f'<th scope="col"{kind}{title}>{escape(head)}</th>'
-    yield "</tr></thead><tbody>"
-    for name, *cells in table.rows:
+def _html(block: Block) -> str:
+    match block:
+        case Heading(heading):
+            return f"<h3>{escape(heading)}</h3>"
+        case Items(lines):
+            items = (f"<li{' class=sub' * line.startswith('  ')}>{_inline(line)}" for line in lines)
+            return f'<ul class="note">{"".join(items)}</ul>'
+        case Note(note):
+            return f'<p class="note">{_inline(note)}</p>'
+        case Folded(summary, content):
+            if isinstance(content, Table):
+                inner = _html(content)
+            else:
+                inner = f"<pre>{escape(chr(10).join(content))}</pre>"
+            return f"<details><summary>{escape(summary)}</summary>\n{inner}\n</details>"
+    kinds = [' class="n"' if number else "" for number in block.flush_right]
+    out = ['<div class="wide" role="region" aria-label="Table" tabindex="0"><table><thead><tr>']
+    for head, kind in zip(block.heads, kinds, strict=True):
+        title = f' title="{escape(block.helps[head])}"' if head in block.helps else ""
+        out.append(f'<th scope="col"{kind}{title}>{escape(head)}</th>')
+    out.append("</tr></thead><tbody>")
+    for name, *cells in block.rows:
         texts = (re.sub(r"(?<![\w.-])-(?=[\d.])", "−", escape(cell)) for cell in cells)
-        pairs = zip(kinds[1:], texts, strict=True)
-        row = "".join(f"<td{kind}>{cell}</td>" for kind, cell in pairs)
-        yield f'<tr><th scope="row"><bdi>{escape(name)}</bdi></th>{row}</tr>'
-    yield "</tbody></table></div>"
+        row = "".join(f"<td{k}>{text}</td>" for k, text in zip(kinds[1:], texts, strict=True))
+        out.append(f'<tr><th scope="row"><bdi>{escape(name)}</bdi></th>{row}</tr>')
+    return "\n".join([*out, "</tbody></table></div>"])
 
 
-def _code(text: str) -> str:
+def _inline(text: str) -> str:
     return re.sub(r"`([^`]*)`", r"<code>\1</code>", escape(text.strip()))
 
 
@@ -222,7 +217,7 @@ def put_section(file: Path, name: str, section: str, check: bool) -> None:
 
     The command may be left out. ``check``: as in ``put_text``.
     """
-    text, begin = _read(file), f"<!-- {name}:begin"
+    text, begin = raw_bytes(file).decode(), f"<!-- {name}:begin"
     pattern = rf"(^{begin}(?: [^\n]*?)? -->$).*?(^<!-- {name}:end -->$)"
     new, count = re.subn(
         pattern,
@@ -237,16 +232,8 @@ def put_section(file: Path, name: str, section: str, check: bool) -> None:
 
 def put_text(file: Path, text: str, check: bool) -> None:
     """Writes ``file``; ``check``: only compares, and raises UserError where it differs."""
-    same = file.exists() and _read(file) == text
+    same = file.exists() and raw_bytes(file) == text.encode()
     if not same and check:
         raise UserError(f"{file}: out of date; run the command again without --check")
     if not same:
         write_text(file, text)
-
-
-def _read(file: Path) -> str:
-    try:
-        with open(file, encoding="utf-8", newline="\n") as opened:
-            return opened.read()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{file}: cannot be read ({error})") from None

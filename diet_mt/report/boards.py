@@ -1,24 +1,26 @@
-"""Tables of translation results."""
+"""Tables of translation results, and a picture of their intervals."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain, pairwise
 from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 from ..evaluation.groups import BASELINE, Line, encoding_of
 from ..evaluation.options import Option, Options, shell
 from ..evaluation.records import Result
 from ..evaluation.scores import RESAMPLES
 from .blocks import Block, Column, Folded, Heading, Items, legend, number, table
-from .published import BLEU, source
+from .published import source
 from .sections import LEVEL, Section, Standing
+from .style import FAMILIES, pyplot
 
 HOLM = "p (Holm)"
 BRIEF = ("system", "BLEU", "±", "cluster", "length", f"to {BASELINE}", HOLM, "chrF")
 EVALUATIONS = "Every evaluation: length, n-gram precisions, updates"
-ARCH = "ARCH"  # in commands: any system of the table
-FOLDED = f"Commands, {ARCH} for the system"
+FOLDED = "Commands, ARCH for the system"
 
 
 def _mean(field: str) -> Callable[[Standing], float | None]:
@@ -33,9 +35,9 @@ def _each(text: Callable[[Result], str]) -> Callable[[Standing], str]:
 
 
 def _gain(value: float | None) -> str | None:
-    if not value:
-        return None if value is None else "0"
-    return number(value, "+.2f")
+    if value is None:
+        return None
+    return number(value, "+.2f") if value else "0"
 
 
 STANDING: list[Column[Standing]] = [
@@ -72,7 +74,7 @@ STANDING: list[Column[Standing]] = [
         "for the number of systems in the group, shown or not (Holm 1979). ≤: the smallest value "
         "that the resamples allow.",
     ),
-    Column("paper", attrgetter("published"), source(BLEU) + ".", ".2f"),
+    Column("paper", attrgetter("published"), source("bleu") + ".", ".2f"),
     Column(f"paper, to {BASELINE}", lambda s: _gain(s.published_gain)),
     Column("chrF", _mean("chrf"), "SacreBLEU, mean over the seeds.", ".2f"),
     Column(
@@ -124,30 +126,24 @@ SEEDS = (
 )
 
 
-def board(sections: Sequence[Section]) -> list[Block]:
-    """Tables, signatures, commands, and a legend."""
+def board(sections: Sequence[Section], *, brief: bool = False) -> list[Block]:
+    """Tables, signatures, commands, and a legend; ``brief``: narrow tables alone."""
     blocks: list[Block] = []
     for section in sections:
-        standings = table(section.standings, STANDING)
-        blocks += [Heading(section.group.title), standings, *details(section)]
-    return [*blocks, *reading(sections, blocks)]
-
-
-def brief_board(sections: Sequence[Section]) -> list[Block]:
-    """Headings and narrow tables."""
-    narrow = [column for column in STANDING if column.title in BRIEF]
-    return [
-        block
-        for section in sections
-        for block in (Heading(section.group.title), table(section.standings, narrow))
-    ]
+        columns = [each for each in STANDING if each.title in BRIEF or not brief]
+        blocks += [Heading(section.group.title), table(section.standings, columns)]
+        blocks += [] if brief else details(section)
+    return blocks if brief else [*blocks, *reading(sections, blocks)]
 
 
 def details(section: Section) -> list[Block]:
     """Remarks, signatures, every evaluation, and commands."""
     rows = [(line, result) for line in section.group.lines for result in line.results]
+    forms = ["BLEU {0.bleu_signature}", "chrF {0.chrf_signature}"]
+    forms += ["{0.versions[fairseq]}, torch {0.versions[torch]}"]
+    signatures = [sorted({form.format(result) for _, result in rows}) for form in forms]
     return [
-        Items([*remarks(section), *_signatures(section)]),
+        Items([*remarks(section), *chain(*signatures)]),
         Folded(EVALUATIONS, table(rows, EVALUATION)),
         Folded(FOLDED, commands(section)),
     ]
@@ -168,12 +164,11 @@ def remarks(section: Section) -> list[str]:
         f"Training differs from {BASELINE}'s, {options}: {', '.join(names)}."
         for options, names in otherwise.items()
     ]
-    mixed = [
-        line.name
+    trainings = {
+        line.name: {_general(result.training) for result in line.results}
         for line in section.group.lines
-        if len({_general(result.training) for result in line.results}) > 1
-    ]
-    if mixed:
+    }
+    if mixed := [name for name, each in trainings.items() if len(each) > 1]:
         lines.append(f"Training commands differ between seeds: {', '.join(mixed)}.")
     if not section.has_seeds:
         lines.append(
@@ -182,19 +177,10 @@ def remarks(section: Section) -> list[str]:
     return lines
 
 
-def _signatures(section: Section) -> list[str]:
-    results = section.group.results
-    return [
-        *sorted({f"BLEU {result.bleu_signature}" for result in results}),
-        *sorted({f"chrF {result.chrf_signature}" for result in results}),
-        *sorted({"{fairseq}, torch {torch}".format(**result.versions) for result in results}),
-    ]
-
-
 def commands(section: Section) -> list[str]:
     """Trainings, then evaluations, with SEED, CHECKPOINTS and ARCH for what differs."""
     results = section.group.results
-    train = {_general(result.training, arch=ARCH): None for result in results}
+    train = {_general(result.training, arch="ARCH"): None for result in results}
     generate = {_general(result.evaluation): None for result in results}
     return [command for command in [*train, *generate] if command]
 
@@ -207,3 +193,54 @@ def _general(options: Options, **fixed: Option) -> str:
         logs = {name: str(value).split(f"{folder}/") for name, value in options.items()}
         fixed |= {name: f"CHECKPOINTS/{end[1]}" for name, end in logs.items() if end[0] == ""}
     return shell({**options, **{name: fixed[name] for name in fixed.keys() & options.keys()}})
+
+
+def intervals(sections: Sequence[Section], *, titles: bool = True) -> Any:
+    """BLEU of every system, with its interval; sections one below the other."""
+    heights = [1.0 + 0.2 * len(section.standings) for section in sections]
+    figure, panels = pyplot().subplots(
+        len(sections), 1, figsize=(7, sum(heights)), height_ratios=heights, squeeze=False,
+        layout="constrained",
+    )  # fmt: skip
+    for section, (axes,) in zip(sections, panels, strict=True):
+        if titles:
+            axes.set_title(section.group.conditions.heading, loc="left", fontsize=9)
+        _draw_intervals(axes, section)
+    return figure
+
+
+def _draw_intervals(axes: Any, section: Section) -> None:
+    standings, baseline = section.standings, section.group.baseline
+    axes.grid(alpha=0.3)
+    axes.tick_params(labelsize=8)
+    for y, each in enumerate(standings):
+        _, color = FAMILIES[each.family]
+        if each.line:
+            how = {"fmt": "o", "color": color, "markersize": 5, "capsize": 2.5, "linewidth": 1}
+            bar = axes.errorbar(each.line.bleu, y, xerr=each.half_width, **how)
+            bar.lines[0].set_gid(f"t:{each.name}: {each.line.bleu:.2f} ± {each.half_width:.2f}")
+            seeds = [result.bleu for result in each.line.results]
+            if len(seeds) > 1:
+                seed = {"s": 9, "facecolor": "none", "edgecolor": color, "zorder": 3}
+                axes.scatter(seeds, [y] * len(seeds), **seed)
+            place = {"xy": (1.01, y), "xycoords": ("axes fraction", "data"), "va": "center"}
+            axes.annotate(f"{each.line.bleu:.2f}", **place, fontsize=8)
+        if each.published:
+            axes.scatter(each.published, y, marker="D", facecolor="none", edgecolor="black")
+    for y, (above, below) in enumerate(pairwise(standings)):
+        if below.cluster and above.cluster != below.cluster:
+            axes.axhline(y + 0.5, color="0.5", linewidth=0.8)
+    if baseline and baseline in section.group.lines:
+        axes.axvline(baseline.bleu, color="0.5", linewidth=0.8, linestyle="--")
+    names = [each.name.partition(" (")[0] for each in standings]  # without architectures
+    axes.set_yticks(range(len(names)), names, fontsize=8)
+    axes.set_ylim(len(standings) - 0.5, -0.5)
+    axes.set_xlabel("BLEU and its 95 % interval; rings: seeds; diamonds: the paper", fontsize=8)
+    shown = {each.family for each in standings}
+    point = {"marker": "o", "linestyle": "", "markersize": 5}
+    patches = [
+        pyplot().Line2D([], [], **point, color=color, label=text)
+        for name, (text, color) in FAMILIES.items()
+        if name in shown
+    ]
+    axes.legend(handles=patches, fontsize=7, loc="best", frameon=False)

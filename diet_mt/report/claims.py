@@ -23,9 +23,10 @@ from ..evaluation.json_rows import read_dicts
 from ..evaluation.records import TaskResult, read_task_results
 from ..evaluation.scores import RESAMPLES, SEED, Floats, between_seeds, half_width
 from .blocks import Block, Column, Items, legend, number, table
-from .published import COSTS, GLUE, XTREME, bleu_of, published_row
+from .published import COSTS, GLUE, XTREME, bleu_of
 from .sections import Section, read_sections
-from .tasks import GLUE_COLUMNS, XTREME_COLUMNS, Cell, Entrant, entrants, languages_of, score
+from .style import color_of, pyplot
+from .tasks import GLUE_COLUMNS, XTREME_COLUMNS, Cell, entrants, languages_of, score
 
 CONFIRMED, CONTRADICTED, UNDECIDED = "confirmed", "contradicted", "not decidable here"
 _quantile = NormalDist().inv_cdf
@@ -33,6 +34,9 @@ DETECTABLE = 1 + _quantile(0.8) / _quantile(0.975)  # of half of a 95 % interval
 TARGET = 0.5  # BLEU, where the paper has no difference of its own
 # Half of the 95 % interval of a median over the distance of the quartiles, both of one value.
 _MEDIAN = _quantile(0.975) * math.sqrt(math.pi / 2) / (2 * _quantile(0.75))
+# In figure 1, of systems of translation and of encoders.
+INPUT = ("sinusoidal", "learned input")
+SUMMARY = {"diet_abs": "absolute (DIET-ABS)", "diet_rel": "relative (DIET-REL)"}
 Content = Mapping[str, Any]
 
 
@@ -162,7 +166,7 @@ def _tasks(claim: Content, rows: Sequence[TaskResult]) -> Iterator[Evidence]:
         sides = [every[one], every[other]]
         cells = {}
         for column in columns:
-            languages = languages_of(column, rows) if column.all_languages else ()
+            languages = languages_of(column, rows)
             both = [cell for side in sides if (cell := score(column, side, languages))]
             if len(both) == 2:
                 cells[column.title] = both
@@ -171,7 +175,7 @@ def _tasks(claim: Content, rows: Sequence[TaskResult]) -> Iterator[Evidence]:
             continue
         differences = [_over_seeds(*both) for both in used.values()]
         samples = np.mean([samples for _, samples in differences], axis=0)
-        papers = [_paper(kind, side) for side in sides]
+        papers = [side.published[kind].scores for side in sides if kind in side.published]
         counts = ({len(both[side].by_seed) for both in used.values()} for side in (0, 1))
         yield Evidence(
             claim["claim"],
@@ -180,7 +184,7 @@ def _tasks(claim: Content, rows: Sequence[TaskResult]) -> Iterator[Evidence]:
             fmean(value for value, _ in differences),
             half_width(samples) if several else None,
             known=False,
-            paper=fmean(papers[0][k] - papers[1][k] for k in used) if all(papers) else None,
+            paper=fmean(papers[0][k] - papers[1][k] for k in used) if len(papers) == 2 else None,
             seeds=" and ".join("/".join(map(str, sorted(each))) for each in counts),
             needs="several pretrained models of each",
         )
@@ -193,12 +197,6 @@ def _over_seeds(first: Cell, second: Cell) -> tuple[float, Floats]:
     spread = np.sqrt(variance * sum(1 / len(side) for side in sides))
     draw = np.random.default_rng(int(SEED)).standard_normal(RESAMPLES)
     return float(sides[0].mean() - sides[1].mean()), spread * draw
-
-
-def _paper(kind: str, side: Entrant) -> Mapping[str, float]:
-    first = side.results[0]
-    row = published_row(kind, first.system, side.segments, first.positions)
-    return row.scores if row else {}
 
 
 def _costs(claim: Content, folder: Path) -> Iterator[Evidence]:
@@ -287,3 +285,39 @@ def claims_board(every: Sequence[Evidence]) -> list[Block]:
     ]
     shown = table(rows, COLUMNS)
     return [shown, Items(legend([shown]))]
+
+
+def summary(every: Sequence[Evidence]) -> Any:
+    """Chen et al. 2021, figure 1: absolute and relative positions per head, above those at the
+    input, by benchmark; hollow bars are the paper's.
+    """
+    of_input = [each for each in every if each.pair[1] in INPUT]
+    gains = {(each.data, each.pair[0].split()[0].replace("-", "_")): each for each in of_input}
+    data = list(dict.fromkeys(each.data for each in of_input))
+    figure, axes = pyplot().subplots(figsize=(7, 1.2 + 0.6 * len(data)), layout="constrained")
+    handles = []
+    for place, (system, label) in enumerate(SUMMARY.items()):
+        ours = {"facecolor": color_of(system), "edgecolor": color_of(system)}
+        paper = {**ours, "facecolor": "none"}
+        handles.append(pyplot().Rectangle((0, 0), 1, 1, **ours, label=label))
+        handles.append(pyplot().Rectangle((0, 0), 1, 1, **paper, label=f"{label}, paper"))
+        error = {"ecolor": "0.25", "capsize": 2.5, "error_kw": {"linewidth": 1}}
+        for row, name in enumerate(data):
+            if each := gains.get((name, system)):
+                low = row - 0.27 + 0.36 * place
+                how = {"xerr": each.half, **error} if each.half else {}
+                axes.barh(low, each.value, height=0.17, **ours, **how)
+                if each.paper is not None:
+                    axes.barh(low + 0.18, each.paper, height=0.17, **paper)
+    axes.axvline(0, color="0.25", linewidth=0.8)
+    axes.grid(axis="x", alpha=0.3)
+    axes.set_axisbelow(True)
+    axes.tick_params(labelsize=8)
+    axes.set_yticks(range(len(data)), data, fontsize=8)
+    axes.set_ylim(len(data) - 0.5, -0.5)
+    axes.set_xlabel(
+        "points above positions at the input, with 95 % intervals; the paper's translation: WMT18",
+        fontsize=8,
+    )
+    axes.legend(handles=handles, fontsize=7, loc="best", frameon=False)
+    return figure

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Union
 
-from ..evaluation.json_rows import Row, read_rows, write_rows, wrong_field
+from ..evaluation.json_rows import Row, read_rows, write_rows
 from ..evaluation.options import COMMAND, companion, difference, shell, training_of
 from ..evaluation.records import system_of
 from ..system.errors import UserError
+from ..system.options import need_file
 from .style import line_styles, name_ends, pyplot, save, tick_text
 
 # Options that decide the sequences of the validation set, their masks and the loss.
@@ -49,11 +50,6 @@ class LearningCurve(Row):
     name: str = ""  # of a variant of the system
     gpus: str = ""  # names; empty: trained on a CPU
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.points or any(len(point) != 3 for point in self.points):
-            raise wrong_field("points", self.points, "[updates, loss, perplexity] of each")
-
     @property
     def key(self) -> str:
         """Key of the row: the command of the training."""
@@ -83,13 +79,11 @@ def read_log(text: str) -> list[list[float | None]]:
     Resumed trainings repeat updates: the last value counts.
     """
     points: dict[int, list[float | None]] = {}
-    for line in _LINE.findall(text):
-        values = _values(line)
+    for values in map(_values, _LINE.findall(text)):
         if {"num_updates", "loss", "ppl"} <= values.keys():
-            numbers = [float(values[name]) for name in ("loss", "ppl")]
+            updates, *numbers = (float(values[name]) for name in ("num_updates", "loss", "ppl"))
             finite = [value if math.isfinite(value) else None for value in numbers]
-            updates = int(values["num_updates"])
-            points[updates] = [updates, *finite]
+            points[int(updates)] = [int(updates), *finite]
     return [points[updates] for updates in sorted(points)]
 
 
@@ -104,15 +98,13 @@ def _values(text: str) -> dict[str, str]:
 def read_training(folder: Path) -> LearningCurve:
     """The curve of a training, from ``train.log`` in its folder."""
     file = folder / "train.log"
-    if not file.is_file():
-        raise UserError(f"{file}: no such file; give a folder of diet-mt train or pretrain")
+    need_file(file, "file; give a folder of diet-mt train or pretrain")
     log = file.read_text(encoding="utf-8", errors="replace")
     points = read_log(log)
     if not points:
         raise UserError(f"{file}: no validation in it; train on")
+    need_file(folder / "command", "file; give a folder of a training")
     training = training_of(file)
-    if not training:
-        raise UserError(f"{folder / 'command'}: no such file; give a folder of a training")
     options = {name: str(value) for name, value in training.items()}
     words = training.get(COMMAND)
     options["data"] = "/".join(Path(*words[1:2] if isinstance(words, list) else []).parts[-2:])
@@ -145,10 +137,9 @@ def draw(logs: Sequence[Path], out: Path, kind: str, measure: str) -> None:
     """
     by_command: dict[str, LearningCurve] = {}
     for path in logs:
-        if path.suffix == ".jsonl":
-            read = read_rows(LearningCurve, path)
-        else:
-            read = [read_training(path if path.is_dir() else path.parent)]
+        of_rows = path.suffix == ".jsonl"
+        folder = path if path.is_dir() else path.parent
+        read = read_rows(LearningCurve, path) if of_rows else [read_training(folder)]
         by_command.update((curve.key, curve) for curve in read)
     curves = list(by_command.values())
     if not curves:
@@ -192,10 +183,10 @@ def plot(curves: Sequence[LearningCurve], measure: str, *, markers: bool = True)
         last = seeds[0].finite(measure)
         if last and last[-1][0] >= longest / 2:
             ends[what] = last[-1][1], styles[what]["color"]
-    for panel, title in zip(
-        panels, ("from the start, logarithmic", "the second half"), strict=True
-    ):
-        panel.set(xlabel="updates", title=title)
+    panels[0].set_title("from the start, logarithmic")
+    panels[1].set_title("the second half")
+    for panel in panels:
+        panel.set_xlabel("updates")
         panel.locator_params(axis="x", nbins=5)
         panel.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         panel.grid(alpha=0.3)
@@ -203,10 +194,8 @@ def plot(curves: Sequence[LearningCurve], measure: str, *, markers: bool = True)
     panels[0].yaxis.set_major_formatter(tick_text)
     panels[0].yaxis.set_minor_formatter(tick_text)
     panels[0].set(ylabel=MEASURES[measure][1])
-    handles, names = panels[0].get_legend_handles_labels()
-    title = f"lowest {measure}"
-    if len(systems) < len(curves):
-        title += "\n(seeds in order: solid, dashed, ...)"
-    figure.legend(handles, names, loc="outside right center", title=title, fontsize=8)
+    more = "\n(seeds in order: solid, dashed, ...)" if len(systems) < len(curves) else ""
+    where = {"loc": "outside right center", "title": f"lowest {measure}{more}"}
+    figure.legend(*panels[0].get_legend_handles_labels(), **where, fontsize=8)
     name_ends(panels[1], ends)
     return figure

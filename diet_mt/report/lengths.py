@@ -21,7 +21,7 @@ from ..corpora.parallel import read_lines
 from ..evaluation.groups import BASELINE, Conditions, Group, Line, group
 from ..evaluation.hypotheses import Sentences, of_row, read_sentences
 from ..evaluation.records import Result, read_results
-from ..evaluation.scores import INTERVAL_RESAMPLES, SEED, Floats, bleu, bounds
+from ..evaluation.scores import INTERVAL_RESAMPLES, SEED, Floats, bleu, half_width
 from ..system.errors import UserError
 from ..system.files import sha256
 from ..system.options import need_known
@@ -79,8 +79,7 @@ def parts_of(
 def part_of(members: Sequence[int], lengths: Sequence[int], name: str = "") -> Part:
     """``name``: by default the lengths of the sources, from the least to the greatest."""
     own = [lengths[number] for number in members]
-    least, most = min(own), max(own)
-    usual = f"{least}" if least == most else f"{least}–{most}"
+    usual = "–".join(map(str, sorted({min(own), max(own)})))
     return Part(name or usual, tuple(sorted(members)), sum(own) / len(own))
 
 
@@ -96,8 +95,7 @@ class Estimate:
 
     @property
     def half_width(self) -> float:
-        low, high = bounds(self.samples)
-        return (high - low) / 2
+        return half_width(self.samples)
 
 
 @lru_cache(maxsize=8)
@@ -178,11 +176,9 @@ def sheets_of(
     """One sheet for each group of comparable results; without ``cut``, for each set of groups that
     differ only in the test set.
 
-    Args:
-        systems: shown (default all); always compared with sinusoidal positions.
-        cut: sorts sentences into parts by source length; None: each test set is a part.
-        references: of the test sets, in the order of ``sources``.
-        sources: the texts whose lengths count (default: the sources that were decoded, in words).
+    ``systems``: shown (default all); always compared with sinusoidal positions. ``cut``: sorts
+    sentences into parts by source length; None: each test set is a part. ``sources``: the texts
+    whose lengths count (default: the sources that were decoded, in words), with ``references``.
     """
     if len(sources) != len(references):
         raise UserError(f"{len(sources)} --sources, but {len(references)} --references")
@@ -232,10 +228,8 @@ def blocks_of(sheets: Sequence[Sheet], trained_to: int | None = None) -> list[Bl
     note = f"Heads: {sheets[0].heads}, with the number of sentences."
     if trained_to:
         note += f" Longest source of training: {trained_to} {sheets[0].unit}."
-    note += (
-        " ±: half of the 95 % interval, from resamples of the sentences, not of the seeds. Several "
-        "seeds: their mean."
-    )
+    note += " ±: half of the 95 % interval, from resamples of the sentences, not of the seeds."
+    note += " Several seeds: their mean."
     if any(GAIN in sheet.values for sheet in sheets):
         note += f" To {BASELINE}: both systems are resampled with the same sentences."
     return [*blocks, Note(note)]
@@ -244,7 +238,7 @@ def blocks_of(sheets: Sequence[Sheet], trained_to: int | None = None) -> list[Bl
 def _tables(sheet: Sheet) -> Iterator[Block]:
     for measure, form in _FORMS.items():
         rows = [
-            [name, *(_cell(own.get(part.name), part, form) for part in sheet.parts)]
+            [name, *(_cell(own.get(part.name), form, len(part.members)) for part in sheet.parts)]
             for name, own in sheet.values.get(measure, {}).items()
         ]
         if rows:
@@ -252,11 +246,9 @@ def _tables(sheet: Sheet) -> Iterator[Block]:
             yield Table(["system", *(part.head for part in sheet.parts)], rows)
 
 
-def _cell(value: Estimate | None, part: Part, form: str) -> str:
+def _cell(value: Estimate | None, form: str, sentences: int) -> str:
     """A value with its interval; without it for one sentence, whose resamples are all the same."""
-    if value is None:
-        return ""
-    return number(value.value, form, value.half_width if len(part.members) > 1 else None)
+    return number(value.value, form, value.half_width if sentences > 1 else None) if value else ""
 
 
 def picture(sheets: Sequence[Sheet], trained_to: int | None = None) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Sequence
 from html import escape
@@ -22,17 +23,22 @@ from ..evaluation.hypotheses import Sentences
 from ..evaluation.json_rows import read_rows
 from ..evaluation.records import TaskResult
 from .blocks import Block, Column, html, table
-from .boards import STANDING, details, reading
+from .boards import STANDING, details, intervals, reading
 from .curves import LearningCurve, plot
 from .lengths import BLEU, Sheet, parts_of, picture
-from .pictures import inline, intervals
 from .sections import Section, Standing
-from .style import FAMILIES
+from .style import FAMILIES, drawn
 from .tasks import task_board
 
 _FAMILY: Column[Standing] = Column("family", lambda s: FAMILIES[s.family][0], number=False)
 _COLUMNS = [STANDING[0], _FAMILY, *STANDING[1:]]
 _PARTS = 5  # of source lengths
+_SUPERFLUOUS = re.compile(  # in SVG: styles set by the page, and attributes without effect
+    r"<metadata>.*?</metadata>|<style.*?</style>|<clipPath.*?</clipPath>|<!--.*?-->"
+    r'| clip-path="[^"]*"| transform="rotate\(-0 [^"]*"| font-family: [^;"]*;'
+    r"| stroke-line\w+: \w+;?",
+    re.DOTALL,
+)
 
 
 def page(
@@ -137,3 +143,19 @@ def _learning(folders: Sequence[Path]) -> str:
                 drawn = plot(curves, "perplexity", markers=False)
                 figures.append(_figure(drawn, f"Validation perplexity, {name}"))
     return "".join(figures)
+
+
+def inline(figure: Any, label: str) -> str:
+    """A picture as SVG inside HTML: in the page's font, with tooltips, without background."""
+    text = drawn(figure, "svg", transparent=True).decode()
+    text = text[text.index("<svg") :]
+    text = _SUPERFLUOUS.sub("", text)
+    text = re.sub(r'<g id="t:([^"]*)">', r"<g><title>\1</title>", text)
+    text = re.sub(r'="[^"]*"', lambda value: re.sub(r"(\.\d)\d+", r"\1", value[0]), text)
+    used = set(re.findall(r"[\"(]#([\w-]+)", text))
+    text = re.sub(r' id="([^"]*)"', lambda match: match[0] if match[1] in used else "", text)
+    text = re.sub(r"\s+", " ", text)
+    for _ in range(4):  # groups of one element
+        text = re.sub(r"<g> (<(?:path|use)[^>]*> ?|<text[^>]*>[^<]*</text> )</g> ?", r"\1", text)
+    text = re.sub(r'(<svg[^>]*?) width="[^"]*" height="[^"]*"', r"\1", text, count=1)
+    return text.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)

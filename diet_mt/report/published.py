@@ -5,24 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..evaluation.groups import BASELINE, Conditions
+from ..evaluation.groups import Conditions
 from ..evaluation.records import ENCODING
 
-BLEU, TASKS = "published.json", "published_tasks.json"
 GLUE, XTREME = "glue", "xtreme"
 AVERAGE = "average"
+_PAPER = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 # Encoding -> shape of BERT -> time of training and of inference over learned positions, in percent,
 # on a TPU v2.
-COSTS = {
-    "shaw": {"base": (13, 33), "small": (24, 65)},
-    "tupe-rel": {"base": (1, 19), "small": (4, 27)},
-    "diet-abs": {"base": (0, 0), "small": (0, 1)},
-    "diet-rel": {"base": (0, 0), "small": (0, 0)},
-}
+COSTS: Mapping[str, Any] = _PAPER["costs"]
 
 
 @dataclass(frozen=True)
@@ -40,20 +34,17 @@ class PublishedRow:
     def is_of(self, system: str, positions: Mapping[str, object]) -> bool:
         """Whether its model is that of a result with these positions."""
         own = {name: str(value) for name, value in positions.items() if name != ENCODING}
-        return system == self.system and {"scale": "head", **own} == {
-            "scale": "head",
-            **self.options,
-        }
+        scale = {"scale": "head"}
+        return system == self.system and scale | own == scale | self.options
 
 
-@cache
-def _read(name: str) -> Any:
-    return json.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
+TABLES = {name: [PublishedRow(**row) for row in _PAPER[name]] for name in (GLUE, XTREME)}
+_BLEU = [PublishedRow(**row) for row in _PAPER["bleu"]["rows"]]
 
 
-def source(name: str) -> str:
-    """Reference and setting of the scores, in one sentence."""
-    return "{source} ({url}): {setting}".format(**_read(name))
+def source(kind: str) -> str:
+    """Reference and setting of the scores, ``bleu`` or ``tasks``, in one sentence."""
+    return "{source} ({url}): {setting}".format(**_PAPER[kind])
 
 
 def published_bleu(conditions: Conditions) -> dict[str, PublishedRow]:
@@ -62,28 +53,24 @@ def published_bleu(conditions: Conditions) -> dict[str, PublishedRow]:
     The test set is recognized by a word of its name: "newstest2018", "WMT18 newstest2018". Shaw et
     al. clip at 20 in Tensor2Tensor's model, which has layer norm first, and at 16 as published.
     """
-    table = _read(BLEU)
-    every = [PublishedRow(**row) for row in table["rows"]]
-    if "encoder-normalize-before" not in conditions.model.split():
-        every = [replace(row, options={**row.options, **row.post_norm}) for row in every]
-    rows = {row.system: row for row in every if conditions.direction in row.scores}
-    return rows if table["test_set"] in conditions.test_set.split() and BASELINE in rows else {}
+    if _PAPER["bleu"]["test_set"] not in conditions.test_set.split():
+        return {}
+    pre_norm = "encoder-normalize-before" in conditions.model.split()
+    return {
+        row.system: row if pre_norm else replace(row, options={**row.options, **row.post_norm})
+        for row in _BLEU
+        if conditions.direction in row.scores
+    }
 
 
 def bleu_of(direction: str) -> dict[str, float]:
     """System -> BLEU on newstest2018; empty for another direction."""
-    rows = [PublishedRow(**row) for row in _read(BLEU)["rows"]]
-    return {row.system: row.scores[direction] for row in rows if direction in row.scores}
-
-
-def published_rows(table: str) -> list[PublishedRow]:
-    """The rows of GLUE or XTREME, in the paper's order."""
-    return [PublishedRow(**row) for row in _read(TASKS)[table]]
+    return {row.system: row.scores[direction] for row in _BLEU if direction in row.scores}
 
 
 def published_row(
     table: str, system: str, segments: str, positions: Mapping[str, object]
 ) -> PublishedRow | None:
     """The paper's row of a model: with these segments if there is one, else its first."""
-    rows = [row for row in published_rows(table) if row.is_of(system, positions)]
+    rows = [row for row in TABLES[table] if row.is_of(system, positions)]
     return next((row for row in rows if row.segments == segments), rows[0] if rows else None)

@@ -15,7 +15,7 @@ from ..evaluation.significance import DIGITS, SMALLEST_P, Resampled, resample
 from ..system.errors import UserError
 from ..system.files import raw_lines
 from ..system.options import need_known
-from .published import published_bleu
+from .published import bleu_of, published_bleu
 from .style import family_of
 
 LEVEL = 0.05  # significance level of clusters
@@ -60,16 +60,14 @@ def section_of(each: Group, counts: Sentences, systems: Sequence[str] = ()) -> S
     Clusters are of the systems shown; p-values are corrected for all measured ones.
     """
     tests, baseline = resample(each.lines, counts), each.baseline
-    p_values = _p_values(each, tests)
-    rows = published_bleu(each.conditions)
-    bleu = {system: row.scores[each.conditions.direction] for system, row in rows.items()}
-    paper = {system: (value, value - bleu[BASELINE]) for system, value in bleu.items()}
-    published = {
-        line.name: paper[line.system]
+    p_values, rows = _p_values(each, tests), published_bleu(each.conditions)
+    bleu = bleu_of(each.conditions.direction)
+    paper = {system: (bleu[system], bleu[system] - bleu[BASELINE]) for system in rows}
+    matched = {
+        line.name: line.system
         for line in each.lines
         if (row := rows.get(line.system)) and row.is_of(line.system, positions_in(line.results[0]))
     }
-    absent = paper.keys() - {line.system for line in each.lines if line.name in published}
     lines = tuple(line for line in each.lines if line.system in systems or not systems)
     standings = [
         Standing(
@@ -79,15 +77,15 @@ def section_of(each: Group, counts: Sentences, systems: Sequence[str] = ()) -> S
             tests.half_width(line),
             p_values.get(line.name),
             cluster,
-            *published.get(line.name, ()),
+            *paper.get(matched.get(line.name, ""), ()),
         )
         for line, cluster in zip(lines, _clusters(lines, tests), strict=True)
     ]
-    for system in paper:
-        if system in absent and (system in systems or not systems):
-            value, gain = paper[system]
-            name = f"{system} (not measured)"
-            standings.append(Standing(name, published=value, published_gain=gain))
+    standings += [
+        Standing(f"{system} (not measured)", published=value, published_gain=gain)
+        for system, (value, gain) in paper.items()
+        if system not in matched.values() and (system in systems or not systems)
+    ]
     has_seeds = any(len(line.results) > 1 for line in each.lines)
     return Section(replace(each, lines=lines), tuple(standings), tests, has_seeds)
 
@@ -127,19 +125,20 @@ def read_sections(
     directions: Sequence[str] = (),
     test_sets: Sequence[str] = (),
 ) -> tuple[list[Section], list[TaskResult], Sentences]:
-    """Translation results, sections of most systems first; task results; sentence counts.
-
-    Raises UserError where there is nothing to show.
-    """
+    """Translation results, sections of most systems first; task results; sentence counts."""
     of_tasks = [path for path in files if _is_of_tasks(path)]
     of_translation = [path for path in files if path not in of_tasks]
     results = [row for path in of_translation for row in read_results(path)]
     tasks = [row for path in of_tasks for row in read_task_results(path)]
     if not results and not tasks:
         raise UserError("no results in these files; diet-mt evaluate and predict add them")
-    systems = _spelled(systems, [row.system for row in (*results, *tasks)])
+    known = {row.system: row.system.replace("-", "_") for row in (*results, *tasks)}
+    # ``diet_rel`` is ``diet-rel`` in rows of tasks.
+    wanted = {name: name.replace("-", "_") for name in systems}
+    need_known("system", (name for name in systems if wanted[name] not in known.values()), known)
+    systems = [name for name, folded in known.items() if folded in wanted.values()]
     counts, groups = read_sentences(of_translation), group(results)
-    if (groups and not systems) or any(row.system in systems for row in results):
+    if groups and not (systems and all(row.system not in systems for row in results)):
         groups = select(groups, systems, directions, test_sets)
     else:
         groups = []
@@ -155,14 +154,6 @@ def _is_of_tasks(path: Path) -> bool:
     except (ValueError, RecursionError):  # UserError is a ValueError
         return False
     return isinstance(first, dict) and "task" in first
-
-
-def _spelled(systems: Sequence[str], known: Sequence[str]) -> list[str]:
-    """``systems`` as the rows spell them: ``diet_rel`` is ``diet-rel`` in rows of tasks."""
-    folded = {name.replace("-", "_") for name in known}
-    need_known("system", (s for s in systems if s.replace("-", "_") not in folded), known)
-    names = {name.replace("-", "_") for name in systems}
-    return [name for name in dict.fromkeys(known) if name.replace("-", "_") in names]
 
 
 def select(

@@ -10,7 +10,7 @@ seeds of the mean over the languages.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, median
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from ..evaluation.options import assignments, shell
 from ..evaluation.records import TaskResult
 from ..system.errors import UserError
 from .blocks import Block, Folded, Heading, Items, Note, Table
-from .published import AVERAGE, GLUE, TASKS, XTREME, published_row, source
+from .published import AVERAGE, GLUE, XTREME, PublishedRow, published_row, source
 
 PAPER = "paper: "
 
@@ -76,15 +76,9 @@ MORE_XTREME_COLUMNS = tuple(
 )
 
 
-class _Table(NamedTuple):
-    heading: str
-    legend: str
-    columns: tuple[Score, ...]
-    more: tuple[Score, ...]
-
-
+# Heading and legend of a table, and its columns: the paper's, and others.
 _TABLES = {
-    GLUE: _Table(
+    GLUE: (
         "GLUE, dev sets",
         "CoLA: Matthews' correlation; STS-B: Spearman's correlation; others: accuracy, unless the "
         "column names another metric. Each run counts with its best checkpoint on the dev set "
@@ -94,7 +88,7 @@ _TABLES = {
         GLUE_COLUMNS,
         MORE_GLUE_COLUMNS,
     ),
-    XTREME: _Table(
+    XTREME: (
         "Question answering and cross-lingual transfer",
         "XNLI: accuracy; others: F1 and exact match (EM). Fine-tuned in English; checkpoints and "
         "settings chosen on English dev sets (SQuAD: the column of that name); mean over the "
@@ -118,12 +112,31 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True)
 class Cell:
-    """``value``: median of ``by_seed``, 0 to 100."""
+    """The median over the seeds, 0 to 100, of the results of one setting."""
 
-    value: float
-    by_seed: dict[int, float]
-    setting: Setting
-    results: tuple[TaskResult, ...]
+    column: Score
+    results: Sequence[TaskResult]
+
+    @property
+    def by_seed(self) -> dict[int, float]:
+        values: dict[int, list[float]] = {}
+        for each in self.results:
+            values.setdefault(each.seed, []).append(self.column.value(each))
+        return {seed: fmean(values[seed]) for seed in sorted(values)}
+
+    @property
+    def value(self) -> float:
+        return median(self.by_seed.values())
+
+    @property
+    def setting(self) -> Setting:
+        return _setting(self.results[0])
+
+    def by_language(self) -> dict[str, str]:
+        """The same of each language, as text."""
+        names = {each.language for each in self.results}
+        own = {n: [each for each in self.results if each.language == n] for n in names}
+        return {name: str(replace(self, results=results)) for name, results in own.items()}
 
     def __str__(self) -> str:
         return f"{self.value:.1f} ({len(self.by_seed)})"
@@ -136,7 +149,7 @@ class Entrant:
     ``apart``: options that tell its model from others of the same name and size.
     """
 
-    results: tuple[TaskResult, ...]
+    results: Sequence[TaskResult]
     apart: str = ""
 
     @property
@@ -149,18 +162,25 @@ class Entrant:
     def segments(self) -> str:
         return self.results[0].segments
 
+    @property
+    def published(self) -> dict[str, PublishedRow]:
+        """Table -> the paper's row of the model."""
+        first = self.results[0]
+        rows = {t: published_row(t, first.system, first.segments, first.positions) for t in _TABLES}
+        return {table: row for table, row in rows.items() if row}
+
     def describe(self) -> str:
         """Size and pretraining."""
         first = self.results[0]
-        parts = [f"{first.parameters / 1e6:.1f} M parameters"]
+        size = f"{first.parameters / 1e6:.1f} M parameters"
         if not first.pretrained_sha256:
-            return f"{parts[0]}, not pretrained"
-        parts.append(f"pretrained for {first.pretrain_updates:,} updates")
+            return f"{size}, not pretrained"
+        perplexity = ""
         if first.pretrain_perplexity:
             # Computed from a loss of three decimals: three digits are known.
             decimals = 0 if first.pretrain_perplexity >= 100 else 1
-            parts.append(f"perplexity {first.pretrain_perplexity:.{decimals}f}")
-        return ", ".join(parts)
+            perplexity = f", perplexity {first.pretrain_perplexity:.{decimals}f}"
+        return f"{size}, pretrained for {first.pretrain_updates:,} updates{perplexity}"
 
 
 def entrants(results: Iterable[TaskResult]) -> list[Entrant]:
@@ -175,7 +195,7 @@ def entrants(results: Iterable[TaskResult]) -> list[Entrant]:
         model = models.setdefault((result.system, options, result.pretrained_sha256), {})
         model.setdefault(result.segments, []).append(result)
     every = [rows for model in models.values() for rows in _with_plain(model)]
-    return [Entrant(tuple(rows), _apart(rows, every)) for rows in every]
+    return [Entrant(rows, _apart(rows, every)) for rows in every]
 
 
 def _with_plain(model: Mapping[str, list[TaskResult]]) -> Iterator[list[TaskResult]]:
@@ -202,16 +222,18 @@ def _apart(rows: Sequence[TaskResult], every: Iterable[Sequence[TaskResult]]) ->
     return " ".join(f"{name}={own[name]}" for name in differing if name in own)
 
 
-def languages_of(column: Score, results: Iterable[TaskResult]) -> tuple[str, ...]:
-    """Languages in which every run of a task was tested: means over others are not comparable."""
+def languages_of(column: Score, results: Iterable[TaskResult]) -> list[str]:
+    """Languages in which every run of a task was tested: means over others are not comparable.
+    Empty for a column without languages.
+    """
     runs: dict[tuple[object, ...], set[str]] = {}
-    for result in filter(column.holds, results):
+    for result in filter(column.holds, results if column.all_languages else ()):
         model = result.system, result.segments, assignments(result.model), result.pretrained_sha256
         runs.setdefault((*model, _setting(result), result.seed), set()).add(result.language)
     common = sorted(set.intersection(*runs.values())) if runs else []
     if runs and not common:
         raise UserError(f"{column.task}: no language common to all runs; test them again")
-    return tuple(common)
+    return common
 
 
 def score(column: Score, entrant: Entrant, languages: Sequence[str] = ()) -> Cell | None:
@@ -221,15 +243,7 @@ def score(column: Score, entrant: Entrant, languages: Sequence[str] = ()) -> Cel
     if not mine:
         return None
     setting = _choose(column, entrant, {_setting(each) for each in mine})
-    return _cell(column, setting, [each for each in mine if _setting(each) == setting])
-
-
-def _cell(column: Score, setting: Setting, results: Sequence[TaskResult]) -> Cell:
-    by_seed = {
-        seed: fmean(column.value(each) for each in results if each.seed == seed)
-        for seed in sorted({each.seed for each in results})
-    }
-    return Cell(median(by_seed.values()), by_seed, setting, tuple(results))
+    return Cell(column, [each for each in mine if _setting(each) == setting])
 
 
 def _setting(result: TaskResult) -> Setting:
@@ -237,10 +251,7 @@ def _setting(result: TaskResult) -> Setting:
 
 
 def _choose(column: Score, entrant: Entrant, tried: set[Setting]) -> Setting:
-    """The setting with the best median among those with the most seeds; the first of equal ones.
-
-    Raises UserError where several were tried and no result on ``chosen_on`` decides.
-    """
+    """The setting with the best median among those with the most seeds; the first of equal ones."""
     seeds: dict[Setting, dict[int, float]] = {}
     for each in entrant.results:
         if (each.task, each.split) == column.chosen_on and _setting(each) in tried:
@@ -257,86 +268,70 @@ def _choose(column: Score, entrant: Entrant, tried: set[Setting]) -> Setting:
     return max(complete, key=lambda setting: median(complete[setting].values()))
 
 
-# A row of a table, ours or the paper's: name, segments, and text by title of the column.
-_Line = tuple[str, str, Mapping[str, str]]
-
-
 def task_board(results: Sequence[TaskResult]) -> list[Block]:
     """The tables that the results have scores for."""
     every = entrants(results)
     blocks = [block for name in _TABLES for block in _blocks(name, every, results)]
     tables = [block for block in blocks if isinstance(block, Table)]
     if any(row[0].startswith(PAPER) for each in tables for row in each.rows):
-        blocks.append(Note(f"paper: {source(TASKS)}."))
+        blocks.append(Note(f"paper: {source('tasks')}."))
     return blocks
 
 
 def _blocks(name: str, every: Sequence[Entrant], results: Sequence[TaskResult]) -> list[Block]:
     """One table with its notes; empty without any score."""
     heading, legend, columns, more = _TABLES[name]
-    both = (*columns, *more)
-    languages = {each: languages_of(each, results) for each in both if each.all_languages}
-    cells = {
-        entrant: {c: cell for c in both if (cell := score(c, entrant, languages.get(c, ())))}
+    languages = {each: languages_of(each, results) for each in (*columns, *more)}
+    scored = [
+        (entrant, {c: cell for c in languages if (cell := score(c, entrant, languages[c]))})
         for entrant in every
-    }
-    cells = {entrant: own for entrant, own in cells.items() if own}
-    if not cells:
+    ]
+    scored = [(entrant, cells) for entrant, cells in scored if cells]
+    if not scored:
         return []
-    used = [column for column in both if any(column in own for own in cells.values())]
+    used = [column for column in languages if any(column in cells for _, cells in scored)]
     titles = [column.title for column in used] + [AVERAGE] * set(used).issuperset(columns)
-    lines = [line for entrant, own in cells.items() for line in _lines(name, entrant, own)]
-    runs = [own.results[0] for entrant in cells for own in cells[entrant].values()]
-    commands = dict.fromkeys(shell(o) for run in runs for o in (run.training, run.evaluation) if o)
+    rows, details, commands = [], [], dict[str, None]()
+    for entrant, cells in scored:
+        own = {column.title: str(cell) for column, cell in cells.items()}
+        if cells.keys() >= set(columns):
+            own[AVERAGE] = f"{fmean(cells[column].value for column in columns):.1f}"
+        rows.append(_row(entrant.name, entrant.segments, own, titles))
+        paper = entrant.published.get(name)
+        if paper and set(titles) & paper.scores.keys():
+            texts = {title: f"{value:.1f}" for title, value in paper.scores.items()}
+            rows.append(_row(f"{PAPER}{paper.name}", paper.segments, texts, titles))
+        details.append(f"{entrant.name}, segments {entrant.segments}: {entrant.describe()}.")
+        for column, cell in cells.items():
+            seeds = ", ".join(f"{value:.2f} ({seed})" for seed, value in cell.by_seed.items())
+            notes = sorted({note for result in cell.results for note in result.notes})
+            details.append("; ".join([f"  {column.title}: {cell.setting}: {seeds}", *notes]))
+            run = cell.results[0]
+            commands |= dict.fromkeys(shell(o) for o in (run.training, run.evaluation) if o)
     tested = [f"{column.task} {' '.join(own)}" for column, own in languages.items() if own]
     over = f" Our languages: {'; '.join(dict.fromkeys(tested))}." if tested else ""
     by_language: list[Block] = []
-    for column in (column for column in used if column.all_languages):
-        scored = [(entrant, own[column]) for entrant, own in cells.items() if column in own]
-        own_lines = [_by_language(column, *each) for each in scored]
-        by_language.append(Note(f"{column.title} by language:"))
-        by_language.append(_table(own_lines, languages[column]))
+    for column, names in languages.items():
+        if names:
+            own_rows = [
+                _row(entrant.name, entrant.segments, cells[column].by_language(), names)
+                for entrant, cells in scored
+                if column in cells
+            ]
+            by_language += [Note(f"{column.title} by language:"), _table(own_rows, names)]
     return [
         Heading(heading),
-        _table([line for line in lines if set(titles) & line[2].keys()], titles),
+        _table(rows, titles),
         Note(f"{legend}{over} In brackets: seeds."),
-        Items([item for entrant, own in cells.items() for item in _details(entrant, own)]),
+        Items(details),
         *by_language,
         Folded("Commands, of one seed each", list(commands)),
     ]
 
 
-def _table(lines: Sequence[_Line], titles: Sequence[str]) -> Table:
-    rows = [[*names, *(cells.get(title, "") for title in titles)] for *names, cells in lines]
+def _row(name: str, segments: str, texts: Mapping[str, str], titles: Sequence[str]) -> list[str]:
+    return [name, segments, *(texts.get(title, "") for title in titles)]
+
+
+def _table(rows: Sequence[Sequence[str]], titles: Sequence[str]) -> Table:
     return Table(["system", "segments", *titles], rows, [False, False, *[True] * len(titles)])
-
-
-def _lines(name: str, entrant: Entrant, cells: Mapping[Score, Cell]) -> Iterator[_Line]:
-    """Our row, with an average where all columns of the paper are there, and the paper's."""
-    own = {column.title: str(cell) for column, cell in cells.items()}
-    columns = _TABLES[name].columns
-    if cells.keys() >= set(columns):
-        own[AVERAGE] = f"{fmean(cells[column].value for column in columns):.1f}"
-    yield entrant.name, entrant.segments, own
-    first = entrant.results[0]
-    if row := published_row(name, first.system, first.segments, first.positions):
-        scores = {title: f"{value:.1f}" for title, value in row.scores.items()}
-        yield f"{PAPER}{row.name}", row.segments, scores
-
-
-def _details(entrant: Entrant, cells: Mapping[Score, Cell]) -> Iterator[str]:
-    """The scores that medians are of, and remarks on the data."""
-    yield f"{entrant.name}, segments {entrant.segments}: {entrant.describe()}."
-    for column, cell in cells.items():
-        seeds = ", ".join(f"{value:.2f} ({seed})" for seed, value in cell.by_seed.items())
-        notes = sorted({note for result in cell.results for note in result.notes})
-        yield "; ".join([f"  {column.title}: {cell.setting}: {seeds}", *notes])
-
-
-def _by_language(column: Score, entrant: Entrant, cell: Cell) -> _Line:
-    """The median of each language, of the chosen setting."""
-    results: dict[str, list[TaskResult]] = {}
-    for result in cell.results:
-        results.setdefault(result.language, []).append(result)
-    values = {language: str(_cell(column, cell.setting, own)) for language, own in results.items()}
-    return entrant.name, entrant.segments, values

@@ -92,9 +92,6 @@ def test_a_folder_without_a_training(tmp_path: Path) -> None:
         read_training(tmp_path)
     with pytest.raises(UserError, match=r"train.log"):
         read_training(train(tmp_path / "begun", "learned", "nothing yet\n"))
-    for points in ([], [[10, 5.0]]):
-        with pytest.raises(UserError, match="'points'"):
-            LearningCurve("x", "x", "none", 1, 0, {}, points, "", "")  # type: ignore[arg-type]
 
 
 def test_curves_of_trainings(tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ import pytest
 from diet_mt.evaluation.hypotheses import Sentences, read_sentences
 from diet_mt.evaluation.json_rows import write_rows
 from diet_mt.positions import NAMES
+from diet_mt.report.boards import intervals
 from diet_mt.report.curves import LearningCurve, label
 from diet_mt.report.lengths import BLEU, Sheet, parts_of, picture
-from diet_mt.report.page import page, pairs_of
-from diet_mt.report.pictures import inline, intervals
+from diet_mt.report.page import inline, page, pairs_of
 from diet_mt.report.sections import Section, read_sections
 from diet_mt.report.style import (
     FAMILIES,
