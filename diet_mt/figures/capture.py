@@ -37,10 +37,10 @@ TITLES = {
 
 @dataclass(frozen=True)
 class System:
-    """A checkpoint's model, in float64 and evaluation mode, with fairseq's task.
+    """A checkpoint's model, in evaluation mode, with fairseq's task.
 
-    ``longest``: tokens that every table of all models opened together has positions for. In
-    float64, since the rank of a matrix is a question of its smallest singular values.
+    ``longest``: tokens that every table of all models opened together has positions for. Models are
+    in float64, since the rank of a matrix is a question of its smallest singular values.
     """
 
     name: str
@@ -88,7 +88,7 @@ class System:
         return {ENCODER: (source, source), DECODER: (target, target), CROSS: (target, source)}
 
     def modules(self) -> dict[tuple[str, int], PositionalAttention]:
-        """Kind of attention and number of the layer, from 0 on -> attention module."""
+        """Kind of attention and layer, from 0 on -> attention module."""
         modules: dict[tuple[str, int], PositionalAttention] = {}
         for name, stack in self.stacks.items():
             for number, layer in enumerate(stack.layers):
@@ -178,16 +178,12 @@ def _ends(files: Sequence[Path]) -> list[str]:
     """The shortest ends of the paths that differ, from the folder on: ``diet_rel.1`` for the best
     checkpoint in it, ``diet_rel.1.checkpoint_last`` for another.
     """
-    parts = [
-        file.parent.parts if file.name == BEST else (*file.parent.parts, file.stem)
-        for file in files
-    ]
-    for depth in range(max(map(len, parts))):
+    for depth in range(1, max(len(file.parts) for file in files)):
         ends = [
-            ".".join(part[-(depth + 1 + (file.name != BEST)) :])
-            for file, part in zip(files, parts, strict=True)
+            ".".join([*file.parent.parts[-depth:], *[file.stem] * (file.name != BEST)])
+            for file in files
         ]
-        if len(set(ends)) == len(ends):
+        if len(set(ends)) == len(files):
             break
     return ends
 
@@ -218,7 +214,7 @@ def record(system: System, given: dict[str, Tensor]) -> list[AttentionRecord]:
 
 
 def added_rows(stack: Any, count: int) -> Tensor:
-    """What a stack adds to its first ``count`` tokens outside of training: (1, n, E)."""
+    """Vectors that a stack adds to its first ``count`` tokens outside of training: (1, n, E)."""
     rows: Tensor = stack.embed_positions.rows(stack.token_positions.at(0, count))
     return rows.detach().double()
 
@@ -248,14 +244,13 @@ def joined(system: System, subset: str, tokens: int, count: int) -> dict[str, Te
     count = min(count, least // tokens)
     if count == 0:
         raise UserError(f"{subset}: {least:,} tokens, {tokens} are needed; give another --subset")
-    symbols, rows = system.task.source_dictionary, []
-    for words in sides:
-        cut = words[: tokens * count].view(count, tokens).clone()
+    symbols = system.task.source_dictionary
+    rows = [words[: tokens * count].view(count, tokens).clone() for words in sides]
+    for cut in rows:
         cut[:, -1] = symbols.eos()
         if not system.translates:
             cut[:, 0] = symbols.bos()
-        rows.append(list(cut))
-    return _arguments(system, rows)
+    return _arguments(system, [list(cut) for cut in rows])
 
 
 def need_split(system: System, subset: str) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +17,9 @@ from ..report.style import save
 from ..system.errors import UserError
 from ..system.files import make_folder
 from . import FigureConfig
-from .capture import System, need_split, open_systems
+from .capture import System, fitting, need_split, open_systems
 from .heads import HeadRow, head_blocks, head_rows
-from .patterns import PatternRow, pattern_pictures, pattern_rows, segment_pictures, segment_rows
+from .patterns import SEGMENT_TOKENS, PatternRow, pattern_pictures, pattern_rows, segment_pictures
 from .rank import RankRow, rank_pictures, rank_rows
 from .similarity import SimilarityRow, similarity_pictures, similarity_rows
 
@@ -26,35 +28,46 @@ _FORMATS = ("png", "svg")
 
 @dataclass(frozen=True)
 class Figure:
-    """``rows``: of systems, of the type ``row``; ``pictures``: of rows, each with the name of its
-    file; ``table``: of rows; ``needs``: what a system must have to have any.
+    """``tokens``: over which it is drawn, where all systems have as many; ``rows``: of systems, of
+    the type ``row``; ``pictures``: of rows, each with the name of its file; ``table``: of rows;
+    ``needs``: what a system must have to have any.
     """
 
     row: type[Row]
-    rows: Callable[[Sequence[System], FigureConfig], list[Any]]
+    tokens: Callable[[FigureConfig], int]
+    rows: Callable[[Sequence[System], FigureConfig, int], list[Any]]
     pictures: Callable[[Sequence[Any]], Iterable[tuple[str, Any]]] = lambda _: ()
     table: Callable[[Sequence[Any]], list[Block]] = lambda _: []
     needs: str = ""
 
 
+_positions = attrgetter("positions")
 FIGURES = {
-    "rank": Figure(RankRow, rank_rows, rank_pictures),
+    "rank": Figure(RankRow, attrgetter("rank_tokens"), rank_rows, rank_pictures),
     "patterns": Figure(
-        PatternRow, pattern_rows, pattern_pictures, needs="positions with a term in the logits"
+        PatternRow,
+        _positions,
+        pattern_rows,
+        pattern_pictures,
+        needs="positions with a term in the logits",
     ),
     "similarity": Figure(
         SimilarityRow,
+        _positions,
         similarity_rows,
         similarity_pictures,
         needs="a table of positions, at the input or as factors of the logits",
     ),
     "segments": Figure(
         PatternRow,
-        segment_rows,
+        lambda _: SEGMENT_TOKENS,
+        partial(pattern_rows, segments=True),
         segment_pictures,
         needs="an encoder-only model trained with --segment-encoding per-head",
     ),
-    "heads": Figure(HeadRow, head_rows, table=head_blocks, needs="heads whose keys are tokens"),
+    "heads": Figure(
+        HeadRow, _positions, head_rows, table=head_blocks, needs="heads whose keys are tokens"
+    ),
 }
 
 
@@ -72,10 +85,10 @@ def measure(
     make_folder(out)
     files = []
     for figure in figures:
-        rows = FIGURES[figure].rows(systems, config)
+        tokens = fitting(systems[0], FIGURES[figure].tokens(config), figure)
+        rows = FIGURES[figure].rows(systems, config, tokens)
         shown = {row.system for row in rows}
-        without = [system.name for system in systems if system.name not in shown]
-        if without:
+        if without := [system.name for system in systems if system.name not in shown]:
             complaint = f"{figure}: without {', '.join(without)}; it needs {FIGURES[figure].needs}"
             if not rows and len(figures) == 1:
                 raise UserError(complaint)
@@ -100,8 +113,6 @@ def draw(file: Path) -> list[Block]:
     """Draws the pictures of a figure's rows next to them, and returns its table, if it has one."""
     figure = FIGURES[file.name.partition(".")[0]]
     rows = read_rows(figure.row, file)
-    if not rows:
-        raise UserError(f"{file}: no rows")
     for name, picture in figure.pictures(rows):
         save(picture, *(file.with_name(f"{name}.{kind}") for kind in _FORMATS))
     return figure.table(rows)

@@ -19,7 +19,7 @@ from ..evaluation.json_rows import Row
 from ..positions import DECODER, KINDS
 from ..report.blocks import Block, Note, Table
 from . import FigureConfig
-from .capture import AttentionRecord, System, fitting, record, sentences
+from .capture import AttentionRecord, System, record, sentences
 from .patterns import Pattern, patterns
 
 PATTERNS = ("local", "shifted", "global", "between")
@@ -110,9 +110,8 @@ class HeadRow(Row):
     attention_flat: float
 
 
-def head_rows(systems: Sequence[System], config: FigureConfig) -> list[HeadRow]:
+def head_rows(systems: Sequence[System], config: FigureConfig, tokens: int) -> list[HeadRow]:
     """Rows for every head whose keys are tokens."""
-    tokens = fitting(systems[0], config.positions, "heads")
     return [row for system in systems for row in _rows(system, config, tokens)]
 
 

@@ -17,7 +17,7 @@ from ..evaluation.json_rows import Row
 from ..positions import DECODER, KINDS
 from ..report.style import pyplot
 from . import FigureConfig
-from .capture import TITLES, System, fitting, joined, record
+from .capture import TITLES, System, joined, record
 
 # Figure 6: sentences of 32 tokens, the second segment from position 16 on.
 SEGMENT_TOKENS, BORDER = 32, 16
@@ -133,35 +133,26 @@ def patterns(
     return every
 
 
-def pattern_rows(systems: Sequence[System], config: FigureConfig) -> list[PatternRow]:
-    """Rows for every head with positional logits."""
-    tokens = fitting(systems[0], config.positions, "patterns")
+def pattern_rows(
+    systems: Sequence[System], config: FigureConfig, tokens: int, *, segments: bool = False
+) -> list[PatternRow]:
+    """Rows for every head with positional logits; ``segments``: of encoder-only models, where these
+    have segments.
+    """
     return [
         row
         for system in systems
-        for pattern in patterns(system, config.subset, tokens, config.sentences)
-        for row in _rows(system, pattern, segments=False)
+        if not (segments and system.translates)
+        for pattern in patterns(system, config.subset, tokens, config.sentences, segments=segments)
+        for row in _rows(system, pattern, segments)
     ]
 
 
-def segment_rows(systems: Sequence[System], config: FigureConfig) -> list[PatternRow]:
-    """Rows for every head of an encoder-only model whose logits have segments."""
-    tokens = fitting(systems[0], SEGMENT_TOKENS, "segments")
-    return [
-        row
-        for system in systems
-        if not system.translates
-        for pattern in patterns(system, config.subset, tokens, config.sentences, segments=True)
-        for row in _rows(system, pattern, segments=True)
-    ]
-
-
-def _rows(system: System, pattern: Pattern, *, segments: bool) -> Iterator[PatternRow]:
-    curves = pattern.curves
-    distances, values = (range(0), None) if curves is None else curves
-    behind = torch.ones_like(pattern.logits, dtype=torch.bool).triu(1)
+def _rows(system: System, pattern: Pattern, segments: bool) -> Iterator[PatternRow]:
+    distances, values = pattern.curves or (range(0), None)
     shown = pattern.logits
     if pattern.kind == DECODER:
+        behind = torch.ones_like(shown, dtype=torch.bool).triu(1)
         shown = shown.masked_fill(behind, torch.nan)
     for head, matrix in enumerate(shown):
         yield PatternRow(
@@ -216,8 +207,8 @@ def _tables(rows: Sequence[PatternRow]) -> dict[str, list[PatternRow]]:
     """The heads of each table, by the layers that have it."""
     tables = {}
     for layers, own in groupby(rows, key=lambda row: row.layers):
-        one = len(layers) == 1
-        tables[f"layer {layers[0]}" if one else f"layers {layers[0]}-{layers[-1]}"] = list(own)
+        several = f"layers {layers[0]}-{layers[-1]}"
+        tables[several if len(layers) > 1 else f"layer {layers[0]}"] = list(own)
     return tables
 
 
@@ -263,7 +254,7 @@ def _curves(system: str, rows: Sequence[PatternRow]) -> Any:
     """A panel for each layer and kind of attention, a line for each head; distances beyond those of
     training are outside of the dotted lines.
     """
-    kinds = [kind for kind in KINDS if any(row.attention == kind for row in rows)]
+    kinds = sorted({row.attention for row in rows}, key=KINDS.index)
     columns = [_tables([row for row in rows if row.attention == kind]) for kind in kinds]
     most = max(map(len, columns))
     figure, panels = pyplot().subplots(
@@ -278,7 +269,7 @@ def _curves(system: str, rows: Sequence[PatternRow]) -> Any:
     lines = [line for cell in panels.flat for line in cell.get_lines()]
     handles = {label: line for line in lines if (label := str(line.get_label())).startswith("head")}
     where = {"loc": "outside right center", "fontsize": 8, "frameon": False}
-    figure.legend(list(handles.values()), list(handles), **where)
+    figure.legend(handles.values(), handles, **where)
     axis = "distance i - j of query and key, in tokens"
     if any(line.get_linestyle() == ":" for line in lines):
         axis += "; dotted: the largest of training"

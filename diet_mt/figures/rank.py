@@ -6,7 +6,7 @@ import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any, NamedTuple, Union
 
 import torch
 from torch import Tensor
@@ -16,7 +16,7 @@ from ..layers.multihead import AttentionCall
 from ..positions import KINDS
 from ..report.style import line_styles, pyplot, tick_text
 from . import FigureConfig
-from .capture import TITLES, AttentionRecord, System, added_rows, fitting, joined, record
+from .capture import TITLES, AttentionRecord, System, added_rows, joined, record
 
 LOGITS, POSITIONAL = WHATS = ("logits", "positional logits")
 _DIGITS = 3  # significant, of a singular value in a row
@@ -26,8 +26,7 @@ _DIGITS = 3  # significant, of a singular value in a row
 RANK_THRESHOLD = 1e-9
 
 
-@dataclass(frozen=True)
-class Ranks:
+class Ranks(NamedTuple):
     """Of matrices (..., T, S): ``singular`` (..., min(T, S)), descending; ``rank`` (...), the
     number of those above ``RANK_THRESHOLD`` times the largest; ``effective`` (...), the exponential
     of the entropy of singular values as shares of their sum (Roy & Vetterli 2007).
@@ -76,9 +75,8 @@ class RankRow(Row):
     singular: list[Union[float, int]]
 
 
-def rank_rows(systems: Sequence[System], config: FigureConfig) -> list[RankRow]:
+def rank_rows(systems: Sequence[System], config: FigureConfig, tokens: int) -> list[RankRow]:
     """Rows for every head, over rows of joined sentences of a split."""
-    tokens = fitting(systems[0], config.rank_tokens, "rank")
     rows = [
         row
         for system in systems
@@ -116,9 +114,7 @@ def _matrices(system: System, call: AttentionRecord, tokens: int) -> Iterator[tu
 def _rows(
     system: System, call: AttentionRecord, what: str, own: Ranks, tokens: int
 ) -> Iterator[RankRow]:
-    size = call.columns
-    for head in range(own.rank.size(1)):
-        each = own.rank[:, head]
+    for head, each in enumerate(own.rank.unbind(1)):
         singular = own.singular[:, head].mean(0).tolist()
         yield RankRow(
             **call.place(system, head),
@@ -126,7 +122,7 @@ def _rows(
             tokens=tokens,
             trained=list(system.trained.get(call.kind, ())),
             matrices=len(each),
-            head_size=size,
+            head_size=call.columns,
             threshold=RANK_THRESHOLD,
             rank=int(each.median()),
             lowest=int(each.min()),
@@ -160,8 +156,8 @@ def rank_pictures(rows: Sequence[RankRow]) -> Iterator[tuple[str, Any]]:
 
 def _panels(rows: Sequence[RankRow]) -> tuple[Any, list[tuple[Any, list[RankRow]]]]:
     """A figure with a panel for each kind of attention and of logits, and the rows of each."""
-    kinds = [kind for kind in KINDS if any(row.attention == kind for row in rows)]
-    whats = [what for what in WHATS if any(row.what == what for row in rows)]
+    kinds = sorted({row.attention for row in rows}, key=KINDS.index)
+    whats = sorted({row.what for row in rows}, key=WHATS.index)
     figure, grid = pyplot().subplots(
         len(whats), len(kinds), figsize=(2.9 * len(kinds) + 1.5, 2.2 * len(whats) + 0.9),
         squeeze=False, sharey=True, sharex=True, layout="constrained",

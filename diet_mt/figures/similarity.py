@@ -18,7 +18,7 @@ from ..positions import CROSS, DECODER, ENCODER, AttentionPositions, PositionRan
 from ..positions.factors import FactorBias
 from ..report.style import color_of, pyplot
 from . import FigureConfig
-from .capture import TITLES, System, added_rows, fitting
+from .capture import TITLES, System, added_rows
 from .patterns import DIVERGING, LEVELS
 
 BINS = 40
@@ -55,19 +55,7 @@ class SimilarityRow(Row):
         return self.place if self.vectors == "input" else f"{self.place}, {self.vectors}"
 
 
-@dataclass(frozen=True)
-class Table:
-    """``vectors`` (L, H, n, R), in float64."""
-
-    place: str
-    of: str  # input, queries or keys
-    vectors: Tensor
-
-    @property
-    def cosines(self) -> Tensor:
-        """(L, H, n, n)."""
-        unit = F.normalize(self.vectors, dim=-1)
-        return unit @ unit.transpose(-1, -2)
+Table = tuple[str, str, Tensor]  # place; input, queries or keys; vectors (L, H, n, R) in float64
 
 
 def tables(system: System, positions: int) -> list[Table]:
@@ -81,7 +69,7 @@ def tables(system: System, positions: int) -> list[Table]:
     }
     if len(added) == 2 and torch.equal(*added.values()):
         added = {"encoder and decoder": added[ENCODER]}
-    every = [Table(f"input of the {kind}", "input", rows) for kind, rows in added.items()]
+    every = [(f"input of the {kind}", "input", rows) for kind, rows in added.items()]
     spans = {kind: stack.token_positions.at(0, positions) for kind, stack in system.stacks.items()}
     for kind, stack in system.stacks.items():
         every += _factors(kind, stack.self_attn_positions, spans[kind], spans[kind])
@@ -93,28 +81,29 @@ def tables(system: System, positions: int) -> list[Table]:
 def _factors(
     kind: str, own: AttentionPositions | None, queries: PositionRange, keys: PositionRange
 ) -> Iterator[Table]:
-    if not isinstance(own, FactorBias):
-        return
-    for of, vectors in zip(("queries", "keys"), own.factors(queries, keys), strict=True):
-        yield Table(TITLES[kind], of, vectors.detach().double())
+    if isinstance(own, FactorBias):
+        for of, vectors in zip(("queries", "keys"), own.factors(queries, keys), strict=True):
+            yield TITLES[kind], of, vectors.detach().double()
 
 
-def similarity_rows(systems: Sequence[System], config: FigureConfig) -> list[SimilarityRow]:
+def similarity_rows(
+    systems: Sequence[System], config: FigureConfig, positions: int
+) -> list[SimilarityRow]:
     """A row for each table of each system."""
-    positions = fitting(systems[0], config.positions, "similarity")
-    return [_row(system, table) for system in systems for table in tables(system, positions)]
+    return [_row(system, *table) for system in systems for table in tables(system, positions)]
 
 
-def _row(system: System, table: Table) -> SimilarityRow:
-    cosines = table.cosines
+def _row(system: System, place: str, of: str, vectors: Tensor) -> SimilarityRow:
+    unit = F.normalize(vectors, dim=-1)
+    cosines = unit @ unit.transpose(-1, -2)  # (L, H, n, n)
     layers, heads, positions, _ = cosines.shape
     pairs = cosines[..., ~torch.eye(positions, dtype=torch.bool)]
     counts, _ = np.histogram(pairs.clamp(-1, 1).numpy(), _EDGES)
     return SimilarityRow(
         system=system.name,
         arch=system.arch,
-        place=table.place,
-        vectors=table.of,
+        place=place,
+        vectors=of,
         layers=layers,
         heads=heads,
         positions=positions,

@@ -6,7 +6,7 @@ normal, in float64.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -71,8 +71,9 @@ def theorem_2(draw: Any) -> Iterator[Block]:
         similarities += cosines(torch.autograd.grad(loss, p_q)[0].flatten(1))
     yield Heading("Theorem 2: gradients of words and positions")
     yield Note(f"One layer of attention, {HEADS} heads, squared error; {DRAWS} draws.")
+    between = f"{min(similarities):+.2f} to {max(similarities):+.2f}"
     rows = [["X and P, added at the input", f"differ by {max(differences):.1g} of the largest"]]
-    rows.append(["P_Q of two heads", f"cosines {_spread(similarities)}"])
+    rows.append(["P_Q of two heads", f"cosines {between}"])
     yield Table(["gradients of", ""], rows, [False] * 2)
 
 
@@ -89,7 +90,3 @@ def cosines(rows: Tensor) -> list[float]:
     unit = F.normalize(rows, dim=-1)
     upper = torch.ones(len(rows), len(rows)).triu(1).bool()
     return [float(value) for value in (unit @ unit.T)[upper]]
-
-
-def _spread(values: Sequence[float]) -> str:
-    return f"{min(values):+.2f} to {max(values):+.2f}"

@@ -15,8 +15,19 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from diet_mt.evaluation.json_rows import read_rows
+from diet_mt.figures import FigureConfig
 from diet_mt.figures.capture import open_systems
-from diet_mt.figures.patterns import BORDER, SEGMENT_TOKENS, patterns
+from diet_mt.figures.draw import draw, measure
+from diet_mt.figures.patterns import (
+    BORDER,
+    SEGMENT_TOKENS,
+    PatternRow,
+    pattern_pictures,
+    patterns,
+)
+from diet_mt.report.blocks import Table
+from diet_mt.report.style import pyplot
 
 from ..processes import called
 from .conftest import saved
@@ -28,6 +39,14 @@ N = 9  # positions
 
 def rows(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def measured(
+    folders: list[Path], data: Path, out: Path, *figures: str, **config: Any
+) -> list[dict[str, Any]]:
+    """The rows of the last of these figures, without pictures."""
+    files = measure(folders, data, out, figures, FigureConfig(**config))
+    return rows(files[-1])
 
 
 def table(state: dict[str, torch.Tensor], kind: str, name: str, layer: int | None = None) -> Any:
@@ -77,9 +96,8 @@ def test_what_is_drawn_is_what_the_parameters_say(
     name: str, checkpoint: Write, corpus: Path, tmp_path: Path
 ) -> None:
     folder = checkpoint(f"{name}_tiny")
-    words = ("--data", corpus, "--positions", N, "--sentences", 2, "--only", "patterns")
-    assert called("figures", folder, *words, "--out", tmp_path) == 0
-    state, drawn = saved(folder), rows(tmp_path / "patterns.jsonl")
+    drawn = measured([folder], corpus, tmp_path, "patterns", positions=N, sentences=2)
+    state = saved(folder)
     shown = {(row["attention"], layer) for row in drawn for layer in row["layers"]}
     assert shown == {(kind, layer) for kind in KINDS for layer in range(1, 5)}
     for row in drawn:
@@ -96,10 +114,10 @@ def test_what_is_drawn_is_what_the_parameters_say(
             open_keys = np.tril(np.ones((N, N))) if causal else np.ones((N, N))
             assert np.array_equal(np.isnan(values), open_keys == 0)
             np.testing.assert_allclose(values[open_keys == 1], expected[open_keys == 1], rtol=1e-3)
-    pictures = {file.name for file in tmp_path.glob("*.*g")}
-    names = [f"patterns.{name}.{kind}" for kind in KINDS]
-    names = names if name == "diet_abs" else [f"distance.{name}"]
-    assert pictures == {f"{name}.{form}" for name in names for form in ("png", "svg")}
+    pictures = dict(pattern_pictures(read_rows(PatternRow, tmp_path / "patterns.jsonl")))
+    pyplot().close("all")
+    heat_maps = [f"patterns.{name}.{kind}" for kind in KINDS]
+    assert list(pictures) == (heat_maps if name == "diet_abs" else [f"distance.{name}"])
 
 
 def test_pictures_are_of_the_numbers_alone(
@@ -140,10 +158,8 @@ def test_ranks_of_checkpoints_keep_to_theorem_1(
         checkpoint("learned_tiny", *width),
         checkpoint("diet_abs_tiny", *width, "--position-rank", "4"),
     ]
-    words = ("--data", corpus, "--rank-tokens", 15, "--sentences", 3, "--only", "rank")
-    assert called("figures", *folders, *words, "--out", tmp_path) == 0
     by_kind: dict[tuple[str, str], set[int]] = {}
-    for row in rows(tmp_path / "rank.jsonl"):
+    for row in measured(folders, corpus, tmp_path, "rank", rank_tokens=15, sentences=3):
         by_kind.setdefault((row["system"], row["what"]), set()).add(row["rank"])
     assert by_kind == {
         ("learned", "logits"): {6},
@@ -156,11 +172,10 @@ def test_ranks_of_checkpoints_keep_to_theorem_1(
 def test_similarity_and_heads(
     checkpoint: Write, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """The heads of a table that layers share count once."""
     folders = [checkpoint("learned_tiny"), checkpoint("diet_rel_tiny"), checkpoint("diet_abs_tiny")]
-    words = ("--data", corpus, "--positions", N, "--only", "similarity", "heads")
-    assert called("figures", *folders, *words, "--out", tmp_path) == 0
-    printed = capsys.readouterr()
-    assert "similarity: without diet_rel;" in printed.err
+    drawn = measured(folders, corpus, tmp_path, "similarity", "heads", positions=N)
+    assert "similarity: without diet_rel;" in capsys.readouterr().err
     vectors = saved(folders[0])["encoder.embed_positions.weight"][:N].double().numpy()
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     cosines = (unit @ unit.T)[~np.eye(N, dtype=bool)]
@@ -168,10 +183,11 @@ def test_similarity_and_heads(
     assert (first["system"], first["place"]) == ("learned", "input of the encoder")
     assert first["mean"] == pytest.approx(cosines.mean(), abs=1e-4)
     assert sum(first["histogram"]) == N * (N - 1)
-    drawn = rows(tmp_path / "heads.jsonl")
     assert len(drawn) == 3 * 3 * 4 * 4
     state = saved(folders[1])
     for row in drawn:
+        shared = {"learned": [], "diet_rel": [row["layer"]], "diet_abs": [1, 2, 3, 4]}
+        assert row["positions_layers"] == shared[row["system"]]
         if row["system"] == "learned":
             assert row["positions_near"] is None
         if (row["system"], row["attention"]) == ("diet_rel", "cross"):
@@ -179,41 +195,26 @@ def test_similarity_and_heads(
             weights = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
             near = [weights[i, max(i - 2, 0) : i + 3].sum() for i in range(N)]
             assert row["positions_near"] == pytest.approx(np.mean(near), abs=1e-4)
-    assert "cross      diet_abs" in printed.out
+    (table,) = draw(tmp_path / "heads.jsonl")[:1]
+    assert isinstance(table, Table)
+    counted = {
+        (line[0], line[1]): sum(int(number) for number in re.findall(r"\d+", line[3]))
+        for line in table.rows
+    }
+    heads = {"learned": 0, "diet_rel": 4 * 4, "diet_abs": 4}
+    assert counted == {(kind, name): heads[name] for kind in KINDS for name in heads}
 
 
 def test_equal_inputs_of_encoder_and_decoder_are_drawn_once(
     checkpoint: Write, corpus: Path, tmp_path: Path
 ) -> None:
     folders = [checkpoint("sinusoidal_tiny"), checkpoint("learned_tiny")]
-    words = ("--data", corpus, "--only", "similarity")
-    assert called("figures", *folders, *words, "--out", tmp_path) == 0
-    assert [(row["system"], row["place"]) for row in rows(tmp_path / "similarity.jsonl")] == [
+    drawn = measured(folders, corpus, tmp_path, "similarity")
+    assert [(row["system"], row["place"]) for row in drawn] == [
         ("sinusoidal", "input of the encoder and decoder"),
         ("learned", "input of the encoder"),
         ("learned", "input of the decoder"),
     ]
-
-
-def test_a_table_that_layers_share_counts_once(
-    checkpoint: Write, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folders = [checkpoint("diet_rel_tiny"), checkpoint("diet_abs_tiny")]
-    assert called("figures", *folders, "--data", corpus, "--only", "heads", "--out", tmp_path) == 0
-    table = [re.split(" {2,}", line.strip()) for line in capsys.readouterr().out.splitlines()]
-    counted = {
-        (line[0], line[1]): sum(int(number) for number in re.findall(r"\d+", line[3]))
-        for line in table
-        if line[0] in KINDS
-    }
-    assert counted == {
-        (kind, name): heads
-        for kind in KINDS
-        for name, heads in (("diet_rel", 4 * 4), ("diet_abs", 4))
-    }
-    for row in rows(tmp_path / "heads.jsonl"):
-        shared = row["system"] == "diet_abs"
-        assert row["positions_layers"] == ([1, 2, 3, 4] if shared else [row["layer"]])
 
 
 def test_the_longest_sentences_of_training(checkpoint: Write, corpus: Path, tmp_path: Path) -> None:
@@ -224,26 +225,21 @@ def test_the_longest_sentences_of_training(checkpoint: Write, corpus: Path, tmp_
     short = checkpoint("diet_rel_tiny", "--max-source-positions", "8")
     (cut,) = open_systems([short], corpus)
     assert cut.trained["cross"] == (9, 8)
-    words = ("--data", corpus, "--only", "rank", "patterns", "--rank-tokens", 15)
-    assert called("figures", folder, *words, "--out", tmp_path) == 0
-    assert {tuple(row["trained"]) for row in rows(tmp_path / "rank.jsonl")} == set(
-        whole.trained.values()
-    )
-    rank, distance = (
-        (tmp_path / f"{name}.svg").read_text() for name in ("rank", "distance.diet_rel")
-    )
-    assert "9 source, 10 target tokens" in rank
-    assert "dotted: the largest of training" in distance
+    drawn = measured([folder], corpus, tmp_path, "patterns", "rank", rank_tokens=15)
+    assert {tuple(row["trained"]) for row in drawn} == set(whole.trained.values())
+    for name in ("rank", "patterns"):
+        draw(tmp_path / f"{name}.jsonl")
+    assert "9 source, 10 target tokens" in (tmp_path / "rank.svg").read_text()
+    assert "dotted: the largest of training" in (tmp_path / "distance.diet_rel.svg").read_text()
 
 
 def test_segments_have_their_border(checkpoint: Write, corpus: Path, tmp_path: Path) -> None:
     options = ("--segment-encoding", "per-head", "--max-source-positions", "40")
     folder = checkpoint("roberta_diet_rel_tiny", *options, "--tokens-per-sample", "40")
     data = corpus / "masked"
-    words = ("--data", data, "--sentences", 2, "--only", "segments")
-    assert called("figures", folder, *words, "--out", tmp_path) == 0
+    drawn = measured([folder], data, tmp_path, "segments", sentences=2)
+    draw(tmp_path / "segments.jsonl")
     assert (tmp_path / "segments.roberta_diet_rel.png").exists()
-    drawn = rows(tmp_path / "segments.jsonl")
     (system,) = open_systems([folder], data)
     plain = patterns(system, "valid", SEGMENT_TOKENS, 2)
     state = saved(folder)
@@ -262,18 +258,13 @@ def test_all_are_shown_over_the_tokens_that_each_can_read(
 ) -> None:
     """In heads over the same sentences, too: with eight positions none of nine tokens."""
     folders = [checkpoint("learned_tiny", "--max-source-positions", "8"), checkpoint("rotary_tiny")]
-    words = ("--data", corpus, "--rank-tokens", 15, "--only", "rank", "similarity", "heads")
-    assert called("figures", *folders, *words, "--out", tmp_path) == 0
+    heads = measured(folders, corpus, tmp_path, "rank", "similarity", "heads", rank_tokens=15)
     lines = capsys.readouterr().err.split("\n")
     assert [line.partition(" ")[0] for line in lines if "over 8 tokens" in line] == [
         *("rank:", "rank:", "similarity:", "heads:")
     ]
-    heads = rows(tmp_path / "heads.jsonl")
-    for name, file in (("rank", rows(tmp_path / "rank.jsonl")), ("heads", heads)):
-        assert {(row["system"], row["tokens"]) for row in file} == {
-            ("learned", 8),
-            ("rotary", 8),
-        }, name
+    for file in (rows(tmp_path / "rank.jsonl"), heads):
+        assert {(row["system"], row["tokens"]) for row in file} == {("learned", 8), ("rotary", 8)}
     (count,) = {row["sentences"] for row in heads}
     assert 0 < count < 20
 
@@ -283,11 +274,10 @@ def test_random_positions_are_those_of_decoding(
 ) -> None:
     options = ("--position-randomized", "100", "--max-source-positions", "20")
     options += ("--max-target-positions", "20")
-    words = ("--data", corpus, "--positions", 9, "--only", "similarity", "--out", tmp_path)
-    assert called("figures", checkpoint("learned_tiny", *options), *words) == 0
-    state = saved(checkpoint("learned_tiny", *options))
+    folder = checkpoint("learned_tiny", *options)
+    state = saved(folder)
     places = torch.randperm(100, generator=torch.Generator().manual_seed(1))[:20].sort().values[:9]
-    for row in rows(tmp_path / "similarity.jsonl"):
+    for row in measured([folder], corpus, tmp_path, "similarity", positions=9):
         stack = row["place"].rpartition(" ")[2]
         (table,) = (
             value for name, value in state.items() if name.startswith(f"{stack}.embed_positions")
@@ -311,11 +301,9 @@ def test_two_checkpoints_of_a_folder_are_told_apart(checkpoint: Write, corpus: P
 
 
 def test_what_is_not_drawn_leaves_what_was(checkpoint: Write, corpus: Path, tmp_path: Path) -> None:
-    words = ("--data", corpus, "--sentences", 2, "--out", tmp_path, "--only", "patterns")
-    assert called("figures", checkpoint("alibi_tiny"), *words) == 0
-    before = (tmp_path / "patterns.jsonl").read_bytes()
-    assert called("figures", checkpoint("none_tiny"), *words, "heads") == 0
-    assert (tmp_path / "patterns.jsonl").read_bytes() == before
+    before = measured([checkpoint("alibi_tiny")], corpus, tmp_path, "patterns", sentences=2)
+    measured([checkpoint("none_tiny")], corpus, tmp_path, "patterns", "heads", sentences=2)
+    assert rows(tmp_path / "patterns.jsonl") == before
 
 
 def test_nothing_is_made_of_wrong_inputs(
