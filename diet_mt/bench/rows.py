@@ -26,9 +26,8 @@ def interleaved(
     label: str,
     until: float = math.inf,
 ) -> dict[str, list[float]]:
-    """Seconds of each turn in each timed round, without warm-up rounds.
-
-    After the time ``until`` (of time.monotonic) no round but the first begins.
+    """Seconds of each turn in each timed round, without warm-up rounds. After ``until``, a time of
+    time.monotonic, no round but the first begins.
 
     One turn at a time, and each round starts with another one: what slows the machine down for a
     while slows down all of them, and ratios are taken within a round.

@@ -15,7 +15,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -73,20 +72,19 @@ class Worker:
         )
         self._send({"user_dir": None, **job})
 
-    def ask(self, what: str, kind: str, **load: Any) -> Record:
-        """The worker's answer to a message. Raises UserError if the process died."""
-        self._send([what, kind, load])
+    def ask(self, method: str, **given: Any) -> Any:
+        """The result of a method of its System. Raises UserError if the process died."""
+        self._send([method, given])
         line = self.process.stdout.readline()
         if not line:
             status = self.process.wait()
             self.errors.seek(0)
             last = self.errors.read().strip().rpartition("\n")[2]
             raise UserError(f"{self.system}: worker ended with status {status} ({last})")
-        answer: Record = json.loads(line)
-        return answer
+        return json.loads(line)
 
-    def turn(self, kind: str) -> float:
-        self.last = self.ask("turn", kind)
+    def turn(self) -> float:
+        self.last: Record = self.ask("turn")
         return float(self.last["seconds"])
 
     def _send(self, message: object) -> None:
@@ -123,11 +121,6 @@ def training_words(dropout: float) -> list[str]:
     words = ["--dropout", str(dropout), "--optimizer", "adam", "--adam-betas", "(0.9, 0.98)"]
     words += ["--lr", "0.0001", "--criterion", "label_smoothed_cross_entropy"]
     return [*words, "--label-smoothing", "0.1"]
-
-
-def precision(words: Sequence[str]) -> str:
-    """The precision that options of fairseq-train select."""
-    return next((name for name in ("fp16", "bf16") if f"--{name}" in words), "fp32")
 
 
 def measure_all(args: Speed) -> None:
@@ -193,12 +186,12 @@ def measure(
                 totals = [(sum(seconds[name]), name) for name in stocks if name in crew]
                 best = min(totals)[1] if totals else ""
                 for name in crew:
-                    about: Record = {"size": size, "system": name, "measure": kind}
-                    own_precision = "int8" if name in INT8 else precision(systems[name])
-                    about |= {"load": load, "precision": own_precision}
+                    about: Record = {"size": size, "system": name, "measure": kind, "load": load}
+                    usual = "int8" if name in INT8 else "fp32"
+                    given = (each for each in ("fp16", "bf16") if f"--{each}" in systems[name])
+                    about["precision"] = next(given, usual)
                     about |= {"over": best} if best else {}
-                    if kind == "decode":
-                        about["decode_length"] = args.decode_length
+                    about |= {"decode_length": args.decode_length} if kind == "decode" else {}
                     numbers = summary(kind, seconds[name], seconds.get(best), facts[name])
                     if name in WEIGHTS_OF:  # by another search: not the speed of the encoding
                         numbers.pop("positions", None)
@@ -220,7 +213,7 @@ def turns(
         until = time.monotonic() + (end - time.monotonic()) / (len(work) - number)
         facts = prepare(crew, kind, load)
         assert len({fact["sentences"] for fact in facts.values()}) < 2, "unequal work"
-        each = {name: partial(worker.turn, kind) for name, worker in crew.items()}
+        each = {name: worker.turn for name, worker in crew.items()}
         seconds = interleaved(each, args.rounds, args.warmup, label, until)
         yield load, {name: facts[name] | worker.last for name, worker in crew.items()}, seconds
 
@@ -230,7 +223,8 @@ def prepare(crew: dict[str, Worker], kind: str, load: Record, at_once: int = 1) 
 
     def answer(each: Worker) -> Record | UserError:
         try:
-            return each.ask("prepare", kind, **load)
+            facts: Record = each.ask("prepare", kind=kind, **load)
+            return facts
         except UserError as error:
             return error
 
@@ -256,9 +250,8 @@ def equal_outputs(crew: Mapping[str, Worker]) -> dict[str, Record]:
     """Number of translations equal to those of the system with the same weights."""
     equal = {}
     for name, original in WEIGHTS_OF.items():
-        if name in crew and original in crew:
-            ours, theirs = (crew[each].ask("outputs", "decode")["outputs"]
-                            for each in (name, original))  # fmt: skip
+        if {name, original} <= crew.keys():
+            ours, theirs = (crew[each].ask("outputs") for each in (name, original))
             same = sum(ours[number] == theirs[number] for number in theirs)
             equal[name] = {"equal": same, "compared": len(theirs), "equal_to": original}
     return equal
@@ -300,7 +293,8 @@ def peak(case: str, measure: str, length: int) -> Record:
     words += ["--max-source-positions", str(length), "--max-target-positions", str(length)]
     job = {"threads": torch.get_num_threads(), "vocabulary": _WORDS}
     with Worker(system, words, constants=constants, **job) as worker:
-        return worker.ask("peak", measure, tokens=length)
+        record: Record = worker.ask("peak", kind=measure, tokens=length)
+        return record
 
 
 def measure_memory(args: Memory) -> None:

@@ -2,16 +2,10 @@
 
 This file is run by its path and imports nothing of the package, because stock fairseq is measured
 without the plugin, and fairseq skips a --user-dir that is already in ``sys.modules``. Messages are
-lines of JSON. The first message on stdin is the :class:`Job`; each further message has one answer.
-KIND is train, forward or decode, LOAD the arguments of :meth:`System.batches`:
-
-    ["prepare", KIND, LOAD]             model, batches, first pass     -> batches, sentences, ...
-    ["turn", KIND, {}]                  runs all batches once          -> {"seconds": ...}
-    ["outputs", KIND, {}]               the same, with hypotheses      -> {"outputs": ...}
-    ["peak", KIND, {"tokens": N}]       a pair of N and N tokens       -> {"peak_bytes": ...}
-
-Between messages the worker blocks in ``read`` and uses no CPU time. An error ends it with a
-traceback on stderr.
+lines of JSON. The first message on stdin is the :class:`Job`; each further message, such as
+``["turn", {}]``, names a method of :class:`System` with its arguments, and has one answer. Between
+messages the worker blocks in ``read`` and uses no CPU time. An error ends it with a traceback on
+stderr.
 """
 
 from __future__ import annotations
@@ -102,7 +96,6 @@ class System:
         self.task = self._random_task() if job.words[0] == RANDOM_DATA else self._real_task()
         self.model: Any = None
         self.data: list[Any] = []
-        self.run: Run = lambda batch: None
         self.setting = ""  # version and layout of CTranslate2
 
     def _real_task(self) -> Any:
@@ -120,51 +113,47 @@ class System:
             task.datasets[split] = random_pairs(words, seed)
         return task
 
-    def answer(self, what: str, kind: str, load: dict[str, Any]) -> dict[str, Any]:
-        if what == "peak":
-            return self.peak(kind, **load)
-        if what == "prepare":
-            self.prepare(kind, **load)
-            return {
-                "batches": len(self.data),
-                "sentences": self.sentences,
-                "setup": round(self.setup, 1),
-                "setting": self.setting,
-                "positions": getattr(self.model, "signature", ""),  # of ours
-                "plugin": "diet_mt" in sys.modules,  # it patches fairseq
-            }
-        return {"outputs": self.outputs()} if what == "outputs" else self.timed()
+    def prepare(self, kind: str, **load: Any) -> dict[str, Any]:
+        """Facts about train, forward or decode, whose model and batches it builds, and runs once.
 
-    def prepare(self, kind: str, **load: Any) -> None:
-        """Builds the batches of ``load`` and, for another ``kind``, the model; runs them once."""
+        ``load``: of :meth:`batches`. The model stays for further loads of the same kind.
+        """
         start = time.perf_counter()
         self.data = self.batches("test" if kind == "decode" else "train", **load)
-        self.sentences = sum(len(batch["id"]) for batch in self.data)
+        sentences = sum(len(batch["id"]) for batch in self.data)
         if kind != self.kind or self.job.engine != "fairseq":
             self.kind, self.model = kind, self.new_model()
             self.run = self.runner(kind)
-        clocked(self.turn, self.job.device)
+        clocked(self.run_all, self.job.device)
         self.setup += time.perf_counter() - start
         if self.job.device == "cuda":
             torch.cuda.empty_cache()
+        return {
+            "batches": len(self.data),
+            "sentences": sentences,
+            "setup": round(self.setup, 1),
+            "setting": self.setting,
+            "positions": getattr(self.model, "signature", ""),  # of ours
+            "plugin": "diet_mt" in sys.modules,  # it patches fairseq
+        }
 
     def runner(self, kind: str) -> Run:
         if kind == "decode":
             return self._ctranslate2() if self.job.engine == "ctranslate2" else self._decoding()
         return self._training() if kind == "train" else self._forward
 
-    def turn(self) -> None:
+    def run_all(self) -> None:
         for batch in self.data:
             self.run(batch)
 
-    def timed(self) -> dict[str, Any]:
-        """Seconds of a turn and, on a GPU, its peak memory, which is then freed for others."""
+    def turn(self) -> dict[str, Any]:
+        """Seconds of all batches and, on a GPU, the peak memory, which is then freed for others."""
         if self.job.device == "cpu":
-            return {"seconds": clocked(self.turn)}
-        self.turn()  # allocates the freed memory
+            return {"seconds": clocked(self.run_all)}
+        self.run_all()  # allocates the freed memory
         torch.cuda.reset_peak_memory_stats()
         with patch.object(torch.cuda, "reset_peak_memory_stats"):  # fairseq's, at each step
-            seconds = clocked(self.turn, self.job.device)
+            seconds = clocked(self.run_all, self.job.device)
         peak = torch.cuda.max_memory_allocated()
         torch.cuda.empty_cache()
         return {"seconds": seconds, "peak_bytes": peak}
@@ -247,10 +236,10 @@ class System:
         """Beam search by the generator that the task builds, set up as by fairseq-generate."""
         job, model = self.job, self.model.eval()
         model.prepare_for_inference_(self.cfg)
-        search = {"beam": job.beam, "lenpen": job.lenpen, "max_len_a": 0}
-        search["max_len_b"] = job.decode_length or LONGEST_OUTPUT
-        search["min_len"] = job.decode_length or 1
-        generator = self.task.build_generator([model], Namespace(**search))
+        least, most = job.decode_length or 1, job.decode_length or LONGEST_OUTPUT
+        search = Namespace(beam=job.beam, lenpen=job.lenpen)
+        vars(search).update(min_len=least, max_len_a=0, max_len_b=most)
+        generator = self.task.build_generator([model], search)
 
         def run(batch: Any) -> dict[int, list[int]]:
             sentences = self.task.inference_step(generator, [model], batch)
@@ -433,7 +422,8 @@ def main() -> None:
     torch.set_num_threads(job.threads)
     system = System(job)
     for line in iter(sys.stdin.readline, ""):
-        print(json.dumps(system.answer(*json.loads(line))), file=out, flush=True)
+        method, given = json.loads(line)
+        print(json.dumps(getattr(system, method)(**given)), file=out, flush=True)
 
 
 if __name__ == "__main__":

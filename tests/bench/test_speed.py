@@ -55,6 +55,7 @@ def test_precisions_and_loads_in_one_run(capsys: pytest.CaptureFixture[str]) -> 
     assert called("bench", "speed", *words.split(), *loads.split(), "--systems", *systems) == 2
     output = capsys.readouterr()
     assert output.err.strip().split("\n")[-1].endswith(" none --no-such-option")
+    assert "status 2 (worker.py: error: unrecognized arguments: --no-such-option)" in output.err
     records = list(map(json.loads, output.out.strip().split("\n")))
     assert [row["system"] for row in records] == 4 * systems[:2]
     assert [row["precision"] for row in records] == 4 * ["fp32", "bf16"]
@@ -105,7 +106,7 @@ def test_systems_are_set_up_together() -> None:
     together, killed = threading.Barrier(3, timeout=60), []
 
     def system(name: str) -> Any:
-        def ask(*_: str, tokens: int) -> dict[str, int]:
+        def ask(_: str, *, kind: str, tokens: int) -> dict[str, int]:
             together.wait()
             if name == "b":
                 raise UserError(name)
