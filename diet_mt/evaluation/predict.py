@@ -120,14 +120,6 @@ def batches_of(task: Any, dataset: Any, size: int) -> Any:
     return map(utils.move_to_cuda, batches) if torch.cuda.is_available() else batches
 
 
-@dataclass(frozen=True)
-class Predictions:
-    """Classes or scores of N examples, in order; ``gold``: None where unknown."""
-
-    predicted: np.ndarray
-    gold: np.ndarray | None
-
-
 def predict_splits(request: PredictRequest, splits: list[str]) -> None:
     """Predicts and scores each split, except, without ``predictions``, those with a row."""
     if not request.predictions:
@@ -139,8 +131,8 @@ def predict_splits(request: PredictRequest, splits: list[str]) -> None:
         print(_predict_split(request, loaded, split), flush=True)
 
 
-def predict(loaded: FineTuned, split: str, batch_size: int) -> Predictions:
-    """Predictions of a split."""
+def predict(loaded: FineTuned, split: str, batch_size: int) -> tuple[np.ndarray, np.ndarray | None]:
+    """Classes or scores (N,) of a split, in its order: predicted, and true or None."""
     task = loaded.task
     if not (Path(task.cfg.data) / "input0" / f"{split}.idx").is_file():
         raise UserError(f"{task.cfg.data}: no split '{split}'")
@@ -163,25 +155,21 @@ def predict(loaded: FineTuned, split: str, batch_size: int) -> Predictions:
     order = np.argsort(np.concatenate(places))
     if len(order) != len(dataset):
         raise UserError(f"{task.cfg.data}: {split}: {len(order)} of {len(dataset)} predicted")
-    return Predictions(
-        np.concatenate(predicted)[order], np.concatenate(gold)[order] if gold else None
-    )
+    return np.concatenate(predicted)[order], np.concatenate(gold)[order] if gold else None
 
 
 def _predict_split(request: PredictRequest, loaded: FineTuned, split: str) -> str:
     task, data = specification(request.task), request.data
-    predictions = predict(loaded, split, request.batch_size)
-    examples, gold = len(predictions.predicted), predictions.gold
-    metrics = {} if gold is None else {
-        name: measure(name, predictions.predicted, gold) for name in task.metrics
-    }  # fmt: skip
+    predicted, gold = predict(loaded, split, request.batch_size)
+    examples, names = len(predicted), () if gold is None else task.metrics
+    metrics = {name: measure(name, predicted, gold) for name in names}
     if request.results and not metrics:
         raise UserError(f"{split} of {request.task} has no labels; leave --results out")
     words = [f"{name} {value:.4f}" for name, value in metrics.items()]
     file = request.file(split)
     if file:
-        shown = predictions if metrics else for_server(task, predictions)
-        _write(file, loaded.task, shown, data / "raw" / f"{split}.id")
+        shown = predicted if metrics else for_server(task, predicted)
+        _write(file, loaded.task, data / "raw" / f"{split}.id", shown, gold)
         words.append(f"-> {file}")
     if request.results:
         train_ids = data / "raw" / "train.id"
@@ -208,14 +196,15 @@ def _predict_split(request: PredictRequest, loaded: FineTuned, split: str) -> st
     return "\t".join([request.task, split, f"{examples} examples", *words])
 
 
-def for_server(task: Task, predictions: Predictions) -> Predictions:
+def for_server(task: Task, predicted: np.ndarray) -> np.ndarray:
     """Predictions of a test set, scores within the bounds of the labels."""
-    if not task.labels.is_score:
-        return predictions
-    return Predictions(predictions.predicted.clip(task.labels.low, task.labels.high), None)
+    low, high = task.labels.low, task.labels.high
+    return predicted.clip(low, high) if task.labels.is_score else predicted
 
 
-def _write(path: Path, task: Any, predictions: Predictions, id_file: Path) -> None:
+def _write(
+    path: Path, task: Any, id_file: Path, predicted: np.ndarray, gold: np.ndarray | None
+) -> None:
     """Index, prediction and, where it is known, label; ``id_file``: ids of the official file."""
 
     def text(numbers: np.ndarray) -> list[str]:
@@ -224,13 +213,12 @@ def _write(path: Path, task: Any, predictions: Predictions, id_file: Path) -> No
         labels = task.label_dictionary
         return [str(labels[labels.nspecial + int(number)]) for number in numbers.tolist()]
 
-    count = len(predictions.predicted)
-    ids = list(lines_of(id_file)) if id_file.is_file() else list(map(str, range(count)))
-    if len(ids) != count:
-        raise UserError(f"{len(ids)} ids but {count} predictions; prepare again")
-    columns = {"index": ids, "prediction": text(predictions.predicted)}
-    if predictions.gold is not None:
-        columns["label"] = text(predictions.gold)
+    ids = lines_of(id_file) if id_file.is_file() else map(str, range(len(predicted)))
+    columns = {"index": list(ids), "prediction": text(predicted)}
+    if len(columns["index"]) != len(predicted):
+        raise UserError(f"{id_file}: not the ids of {len(predicted)} predictions; prepare again")
+    if gold is not None:
+        columns["label"] = text(gold)
     make_folder(path.parent)
     rows = (tuple(columns), *zip(*columns.values(), strict=True))
     write_lines(path, ("\t".join(row) for row in rows))

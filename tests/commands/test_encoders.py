@@ -12,7 +12,7 @@ import pytest
 from diet_mt.bert.glue import task_named
 from diet_mt.bert.squad import read_squad
 from diet_mt.evaluation.checkpoint import read_pretrained
-from diet_mt.evaluation.predict import Predictions, for_server
+from diet_mt.evaluation.predict import for_server
 from diet_mt.evaluation.records import TaskResult, read_task_results
 from diet_mt.report.curves import read_training
 from diet_mt.system.files import sha256
@@ -182,8 +182,8 @@ def test_regression(encoders: Encoders, here: Path, capsys: pytest.CaptureFixtur
 
 
 def test_scores_for_the_server_are_within_the_bounds_of_the_labels() -> None:
-    drawn = Predictions(np.array([-0.5, 2.5, 5.5]), None)
-    assert for_server(task_named("STS-B"), drawn).predicted.tolist() == [0.0, 2.5, 5.0]
+    drawn = np.array([-0.5, 2.5, 5.5])
+    assert for_server(task_named("STS-B"), drawn).tolist() == [0.0, 2.5, 5.0]
     assert for_server(task_named("RTE"), drawn) is drawn
 
 
