@@ -19,14 +19,14 @@ from diet_mt.system.files import sha256
 
 from ..processes import called, changed
 from .encoders import GLUE, PAIRS, Encoders
-from .workshop import USER_DIR, measured_loss, state, valid_losses
+from .workshop import IN_ONE, USER_DIR, measured_loss, state, valid_losses
 
 SEGMENTS = "encoder.sentence_encoder.segment_positions."
 # 300 sentences, packed: a few updates make an epoch.
 TINY = """
     --recipe mlm --size tiny --gpus 0 --save-dir saved --tokens-per-sample 48 --max-update 24
     --max-source-positions 64 --sequences-per-update 32 --max-tokens-per-device 768 --lr 0.003
-    --save-interval-updates 8 --validate-interval-updates 8 --log-interval 8
+    --save-interval-updates 8 --validate-interval-updates 8 --log-interval 8 --num-workers 0
 """.split()  # noqa: SIM905
 
 
@@ -100,7 +100,7 @@ def test_the_command_finetune_trains_once(
 ) -> None:
     pretrained = encoders.checkpoint("diet-rel")
     given = ("--recipe", "glue", "--lr", 0.003, "--max-epoch", 2, "--batch-size", 16)
-    words = ("finetune", encoders.task("CoLA"), pretrained, *given, "--save-dir", "run")
+    words = ("finetune", encoders.task("CoLA"), pretrained, *given, *IN_ONE, "--save-dir", "run")
     assert called(*words) == 0
     names = {path.name for path in Path("run").iterdir()}
     assert {"checkpoint_best.pt", "checkpoint_last.pt", "command", "done"} <= names

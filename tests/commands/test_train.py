@@ -16,7 +16,7 @@ from diet_mt.experiments import train
 from ..processes import called
 from .runner import Runner, finish, start
 from .test_resume import free_port
-from .workshop import write_corpus
+from .workshop import IN_ONE, write_corpus
 
 LANGUAGES = {"src": "de", "tgt": "en"}
 DATA = "data/wmt18.de-en"
@@ -58,7 +58,7 @@ def place(runner: Runner, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def training(save: str, *more: object, recipe: str = "table4") -> tuple[object, ...]:
     into = ("--source-lang", "en", "--target-lang", "de")
-    given = ("--recipe", f"{recipe}.yaml", "--gpus", "0", "--save-dir", save, *into, *more)
+    given = ("--recipe", f"{recipe}.yaml", "--gpus", 0, "--save-dir", save, *into, *IN_ONE, *more)
     return ("train", DATA, "diet_rel_tiny", *given)
 
 
