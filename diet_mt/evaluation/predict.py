@@ -161,8 +161,9 @@ def predict(loaded: FineTuned, split: str, batch_size: int) -> tuple[np.ndarray,
 def _predict_split(request: PredictRequest, loaded: FineTuned, split: str) -> str:
     task, data = specification(request.task), request.data
     predicted, gold = predict(loaded, split, request.batch_size)
-    examples, names = len(predicted), () if gold is None else task.metrics
-    metrics = {name: measure(name, predicted, gold) for name in names}
+    examples, metrics = len(predicted), {}
+    if gold is not None:
+        metrics = {name: measure(name, predicted, gold) for name in task.metrics}
     if request.results and not metrics:
         raise UserError(f"{split} of {request.task} has no labels; leave --results out")
     words = [f"{name} {value:.4f}" for name, value in metrics.items()]
