@@ -65,7 +65,7 @@ diet-mt leaderboard results/tasks/*.jsonl --format markdown --out results/tasks.
 diet-mt leaderboard results/*.jsonl results/{short,joined,tasks}/*.jsonl --format html --out results/leaderboard.html
 diet-mt claims --readme results/README.md --figure results/summary.png
 diet-mt leaderboard --readme results/translation.md
-for part in search short joined early; do
+for part in search short joined; do
   diet-mt leaderboard results/"$part"/*.jsonl --readme results/"$part"/README.md
 done
 for page in README.md results/README.md results/int8/README.md; do
