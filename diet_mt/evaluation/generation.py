@@ -284,7 +284,9 @@ def _run(words: Sequence[str], name: str, sentences: int) -> tuple[str, dict[str
 
     logging.basicConfig()  # otherwise fairseq sends all later messages to this output
     quiet()
-    options = read_options(get_generation_parser(), words)
+    parser = get_generation_parser()
+    parser.set_defaults(num_workers=0)  # no fork of a process with threads
+    options = read_options(parser, words)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of hydra, for fairseq's use of it
         cfg = convert_namespace_to_omegaconf(options)
