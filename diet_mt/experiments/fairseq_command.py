@@ -143,6 +143,9 @@ def masked_lm(data: Path, system: str, size: str, request: TrainingRequest) -> T
     fixed = {"arch": [f"roberta_{system}_{size}"], "log-format": ["json"]}
     options = _merged(request, system, fixed)
     length = whole(options, "tokens-per-sample", 512)
+    positions = whole(options, "max-source-positions", length)
+    if length > positions:  # fairseq would leave out longer sequences
+        raise UserError(f"--tokens-per-sample {length}: beyond --max-source-positions {positions}")
     longest = folder / "max-length"
     if longest.is_file() and int(pieces := longest.read_text(encoding="utf-8")) > length:
         what = f"{folder} has sentences of up to {pieces.strip()} pieces"

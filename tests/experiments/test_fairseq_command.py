@@ -60,26 +60,17 @@ def test_the_commands_of_the_papers(printed: Printed, ours: str, expected: str) 
     assert sorted(Path().rglob("*")) == before
 
 
-# Options of rows from before trainings ran to convergence.
-EARLY = ("--lr", "0.005", "--max-tokens", "4096", "--max-epoch", "15", "--dropout", "0.3")
-EARLY += ("--warmup-updates", "1000")
-
-
-@pytest.mark.parametrize("folder", ["", "early"])
-def test_the_recipe_of_multi30k_is_that_of_the_stored_rows(printed: Printed, folder: str) -> None:
-    rows = read_results(ROOT / "results" / folder / "multi30k.en-de.jsonl")
+@pytest.mark.parametrize("recipe", ["multi30k", "mixed"])
+def test_the_recipe_is_that_of_the_stored_rows(printed: Printed, recipe: str) -> None:
+    rows = read_results(ROOT / f"results/{recipe}.en-de.jsonl")
     assert rows
-    for row in {row.arch: row for row in rows}.values():
+    for row in {row.system: row for row in rows}.values():
         trained = options_of(shlex.split(shell(row.training)))
         given = ["--seed", row.seed, "--save-dir", trained["save-dir"]]
         for name in [name for name in trained if name.startswith("position-")]:
             given += [f"--{name}", *trained[name].split()]
-        early = () if "patience" in trained else EARLY
-        arguments = ("data/multi30k.en-de", row.arch, "--recipe", "multi30k")
-        command = printed("train", *arguments, *given, *early)
-        if early:
-            assert command.pop("patience") == "4"
-        assert command == trained
+        data = trained[""].split()[1]
+        assert printed("train", data, row.arch, "--recipe", recipe, *given) == trained
 
 
 TRAIN = "train data/multi30k.en-de shaw_tiny --recipe multi30k --save-dir new"
@@ -215,6 +206,7 @@ WRONG = [
     (f"{WMT18} --max-tokens 9", "--max-tokens"),
     (f"{WMT18} --nodes 2 --gpus 1 --precision fp32 --master a:1", "CUDA_VISIBLE_DEVICES"),
     (f"{MLM} --tokens-per-sample 64", "data/mlm/bin has sentences of up to 128 pieces"),
+    (f"{MLM} --tokens-per-sample 256 --max-source-positions 128", "--max-source-positions 128"),
     (COLA.replace("glue/CoLA", "damaged"), "damaged/train/about.json"),
     (f"{COLA} --system learned", "learned"),
 ]
