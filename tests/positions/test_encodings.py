@@ -134,8 +134,8 @@ def test_logits_by_hand(encoding: str, hand: Hand) -> None:
         .clone()
     )
     for start in (0, queries - 1):
-        found = logits(positions, range(start, queries), range(keys), q[:, :, start:], k)
-        torch.testing.assert_close(found[0, 0], expected[:, start:], rtol=0, atol=hand.tolerance)
+        actual = logits(positions, range(start, queries), range(keys), q[:, :, start:], k)
+        torch.testing.assert_close(actual[0, 0], expected[:, start:], rtol=0, atol=hand.tolerance)
 
 
 @pytest.mark.parametrize(("encoding", "hand"), [case for case in HANDS if case.values[1].rows])
@@ -147,8 +147,8 @@ def test_rows_at_the_input_by_hand(encoding: str, hand: Hand) -> None:
     fill(added.eval(), hand.tables)
     tokens = torch.zeros(2, length, dtype=torch.long)
     for start in (0, length - 1):
-        found = added(tokens[:, start:], range(start, length))
-        torch.testing.assert_close(found[0], expected[start:], rtol=0, atol=hand.tolerance)
+        actual = added(tokens[:, start:], range(start, length))
+        torch.testing.assert_close(actual[0], expected[start:], rtol=0, atol=hand.tolerance)
 
 
 @inside
@@ -167,12 +167,12 @@ def test_a_window_is_part_of_the_whole(encoding: str, sharing: str | None, kind:
         for of_whole, of_window in both:
             added = of_whole.output(weights[..., :seen])
             expected = None if added is None else added[:, :, start:stop]
-            found = of_window.output(weights[:, :, start:stop, :seen])
-            torch.testing.assert_close(found, expected, rtol=0, atol=ROUNDING)
+            actual = of_window.output(weights[:, :, start:stop, :seen])
+            torch.testing.assert_close(actual, expected, rtol=0, atol=ROUNDING)
         rows = q[:, :, start:stop]
-        found = logits(positions, range(start, stop), range(seen), rows, k[:, :, :seen], scale=0.3)
+        actual = logits(positions, range(start, stop), range(seen), rows, k[:, :, :seen], scale=0.3)
         expected = whole[..., start:stop, :] if mixes else whole[..., start:stop, :seen]
-        torch.testing.assert_close(found, expected, rtol=0, atol=ROUNDING)
+        torch.testing.assert_close(actual, expected, rtol=0, atol=ROUNDING)
 
 
 @inside
@@ -222,14 +222,14 @@ def test_positions_that_are_not_consecutive(encoding: str, sharing: str | None, 
     q, k = content(2, N_T, N_T)
     whole = logits(positions, range(N_T), range(N_T), q, k)
     some = torch.tensor([1, 2, 5])
-    found = logits(positions, some, some, q[:, :, some], k[:, :, some])
+    actual = logits(positions, some, some, q[:, :, some], k[:, :, some])
     mixes = positions.for_layers(some, some)[0].mixes_keys
     if not mixes:
         expected = whole[..., some, :][..., some]
-        torch.testing.assert_close(found, expected, rtol=0, atol=ROUNDING)
+        torch.testing.assert_close(actual, expected, rtol=0, atol=ROUNDING)
     if kind != CROSS:
         shifted = logits(positions, some + 3, some + 3, q[:, :, some], k[:, :, some])
-        same = torch.allclose(found, shifted, rtol=0, atol=1e-10)
+        same = torch.allclose(actual, shifted, rtol=0, atol=1e-10)
         assert same != ALL[encoding].shift
 
 
@@ -244,9 +244,9 @@ def test_half_precision_rounds_the_weights_alone(
     last = 3000 if not half.limited else N_T - 1
     at = range(last, last + 1), range(last + 1)
     for terms, expected in zip(half.for_layers(*at), full.for_layers(*at), strict=True):
-        found, exact = fields_of(terms), fields_of(expected)
-        assert found.keys() == exact.keys()
-        for name, value in found.items():
+        actual, exact = fields_of(terms), fields_of(expected)
+        assert actual.keys() == exact.keys()
+        for name, value in actual.items():
             assert value.dtype == exact[name].dtype
             assert value.dtype in (*PRECISE, torch.long)
             assert torch.equal(value, exact[name]), name
