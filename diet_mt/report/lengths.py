@@ -248,7 +248,9 @@ def _tables(sheet: Sheet) -> Iterator[Block]:
 
 def _cell(value: Estimate | None, form: str, sentences: int) -> str:
     """A value with its interval; without it for one sentence, whose resamples are all the same."""
-    return number(value.value, form, value.half_width if sentences > 1 else None) if value else ""
+    if value is None:
+        return ""
+    return number(value.value, form, value.half_width if sentences > 1 else None)
 
 
 def picture(sheets: Sequence[Sheet], trained_to: int | None = None) -> Any:

@@ -138,7 +138,7 @@ def read_sections(
     need_known("system", (name for name in systems if wanted[name] not in known.values()), known)
     systems = [name for name, folded in known.items() if folded in wanted.values()]
     counts, groups = read_sentences(of_translation), group(results)
-    if groups and not (systems and all(row.system not in systems for row in results)):
+    if groups and (not systems or any(row.system in systems for row in results)):
         groups = select(groups, systems, directions, test_sets)
     else:
         groups = []
