@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import lzma
 import multiprocessing
 import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -33,7 +35,7 @@ def test_lines_are_counted_with_or_without_the_last_end(
     tmp_path: Path, text: bytes, count: int
 ) -> None:
     path = tmp_path / "text"
-    for content in (text, gzip.compress(text)):
+    for content in (text, gzip.compress(text), lzma.compress(text)):
         path.write_bytes(content)
         assert lines_in(path) == count
 
@@ -61,14 +63,17 @@ def test_the_longest_line(tmp_path: Path, packed: bool) -> None:
 READERS = (raw_bytes, lines_in, lambda path: list(read_lines(path)), read_results)
 
 
+@pytest.mark.parametrize("module", [gzip, lzma])
 @pytest.mark.parametrize("read", READERS)
 def test_what_unpacks_to_far_more_than_text_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[Path], object]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    read: Callable[[Path], object],
+    module: ModuleType,
 ) -> None:
     path = tmp_path / "text.gz"
-    path.write_bytes(
-        gzip.compress(b"\n" * (1 << 19) if read is read_results else b"a\n" * (1 << 18))
-    )
+    text = b"\n" * (1 << 19) if read is read_results else b"a\n" * (1 << 18)
+    path.write_bytes(module.compress(text))
     assert path.stat().st_size * MOST_UNPACKED < 1 << 18
     read(path)  # as much fits into memory
     monkeypatch.setattr(files, "_UNPACKED_ANYHOW", 1 << 18)

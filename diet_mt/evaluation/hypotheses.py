@@ -1,9 +1,9 @@
 """Saved hypotheses of rows: their text, the counts of their sentences, and verification.
 
 Text is in single files or in one archive per corpus. BLEU of any part of a test set, and of any
-resample, follows from a few whole numbers of each sentence: the n-grams that a hypothesis shares
-with its reference, and both lengths. They are in ``sentences/CORPUS.jsonl.gz``; lengths of sources
-and references in ``sentences/CORPUS.texts.jsonl.gz``.
+resample, follows from integers of each sentence: the n-grams that a hypothesis shares with its
+reference, and both lengths. Those of hypotheses are in ``sentences/CORPUS.jsonl.xz``, the lengths
+of sources and references in ``sentences/CORPUS.texts.jsonl.xz``.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def put_result(
 
 
 def read_hypotheses(folder: Path, result: Result) -> list[str]:
-    """The hypotheses of a row as they were scored."""
+    """The hypotheses of a row. Raises UserError if they are missing or not those scored."""
     path = folder / result.hypotheses
     content = _saved(folder, result)
     if content is None:
@@ -97,7 +97,7 @@ def of_row(result: Result, references: Mapping[str, Given]) -> Given:
 
 
 def source_of(references: Path, direction: str) -> Path | None:
-    """``test.en`` next to ``test.de``, ``test.en.gz`` next to ``test.de.gz``; None: missing."""
+    """The source ``test.en`` of references ``test.de``, or both with ``.gz``; None: missing."""
     source, _, target = direction.partition("-")
     for end in ("", ".gz"):
         stem = references.name.removesuffix(f".{target}{end}")
@@ -109,8 +109,8 @@ def source_of(references: Path, direction: str) -> Path | None:
 
 @dataclass(frozen=True)
 class Counts(Row):
-    """One file of hypotheses: for each sentence its tokens (BLEU's, 13a), and for each order of
-    n-grams the matches with the reference.
+    """Counts of a file of hypotheses: ``lengths`` (N), in tokens (BLEU's, 13a); ``matches``
+    (orders, N), n-grams shared with the reference.
     """
 
     hypotheses_sha256: str
@@ -123,15 +123,15 @@ class Counts(Row):
         return self.hypotheses_sha256, self.references_sha256
 
     def statistics(self, references: Sequence[int]) -> Floats:
-        """(N, 10), as ``scores.counter`` has them; ``references``: lengths."""
-        totals = [[max(each - order, 0) for each in self.lengths] for order in range(ORDERS)]
+        """(N, 10), as from ``scores.counter``; ``references``: lengths (N)."""
+        totals = [[max(length - order, 0) for length in self.lengths] for order in range(ORDERS)]
         columns = [self.lengths, references, *self.matches, *totals]
         return np.array(columns, dtype=np.float64).T
 
 
 @dataclass(frozen=True)
 class Texts(Row):
-    """One test set. ``source_lengths``: in words between spaces; empty without sources."""
+    """Lengths of a test set: sources in words (empty: no sources), references in 13a tokens."""
 
     references_sha256: str
     source_lengths: list[int]
@@ -144,13 +144,13 @@ class Texts(Row):
 
 @dataclass(frozen=True)
 class Sentences:
-    """Counts by checksums of hypotheses and references; texts by that of references."""
+    """``counts`` by checksums of hypotheses and references; ``texts`` by checksum of references."""
 
     counts: Mapping[tuple[str, str], Counts]
     texts: Mapping[str, Texts]
 
     def statistics(self, result: Result) -> Floats:
-        """(N, 10), as ``scores.counter`` has them. Raises UserError for a row without counts."""
+        """(N, 10), as from ``scores.counter``. Raises UserError for a row without counts."""
         if _key(result) not in self.counts:
             which = f"{result.system}, seed {result.seed}"
             raise UserError(f"{result.corpus}: no sentence counts of {which}; evaluate again")
@@ -165,11 +165,11 @@ def _key(result: Result) -> tuple[str, str]:
 def companions(results: Path) -> tuple[Path, Path]:
     """The files of counts and of texts of a file of results."""
     folder = results.parent / "sentences"
-    return folder / f"{results.name}.gz", folder / f"{results.stem}.texts.jsonl.gz"
+    return folder / f"{results.name}.xz", folder / f"{results.stem}.texts.jsonl.xz"
 
 
 def read_sentences(files: Iterable[Path]) -> Sentences:
-    """The counts and texts of files of results, as far as they have any."""
+    """The counts and texts saved with files of results. Raises UserError if they do not match."""
     counts: dict[tuple[str, str], Counts] = {}
     texts: dict[str, Texts] = {}
     for of_counts, of_texts in map(companions, files):
@@ -181,31 +181,32 @@ def read_sentences(files: Iterable[Path]) -> Sentences:
                 text = texts.get(each.references_sha256)
                 sizes = [len(column) for column in (each.lengths, *each.matches)]
                 if text is None or sizes != [len(text.reference_lengths)] * (1 + ORDERS):
-                    raise UserError(f"{of_counts}: not of the sentences of {of_texts}")
+                    raise UserError(f"{of_counts}: does not match the sentences of {of_texts}")
     return Sentences(counts, texts)
 
 
 def _put_counts(
     rows: Path, result: Result, hypotheses: Sequence[str], references: Path, source: Path | None
 ) -> None:
-    """Adds the counts of a result to those of ``rows``, and drops counts without a row."""
-    saved = read_sentences([rows])
-    if _key(result) in saved.counts:
+    """Adds counts and texts of a result to those of ``rows``, and drops counts without a row."""
+    saved, digest = read_sentences([rows]), result.references_sha256
+    if _key(result) in saved.counts and (saved.texts[digest].source_lengths or not source):
         return
     wanted = {_key(row) for row in read_results(rows)}
     counts = {key: each for key, each in saved.counts.items() if key in wanted}
     sides = read_sides(source, references) if source else ([], list(read_lines(references)))
     lengths, of_references, *others = counter(sides[1])(hypotheses).astype(int).T.tolist()
     counts[_key(result)] = Counts(*_key(result), lengths, others[:ORDERS])
-    digest, source_lengths = result.references_sha256, [len(line.split()) for line in sides[0]]
+    new = Texts(digest, [len(line.split()) for line in sides[0]], of_references)
+    old = {key: each for key, each in saved.texts.items() if key != digest or each.source_lengths}
     of_counts, of_texts = companions(rows)
+    # Counts without their texts would be an error, should an interruption separate the two.
+    write_rows(of_texts, {digest: new, **old}.values())
     write_rows(of_counts, counts.values())
-    new = Texts(digest, source_lengths, of_references)
-    write_rows(of_texts, {digest: new, **saved.texts}.values())
 
 
 def rescore(files: Sequence[Path], references: Sequence[Path]) -> None:
-    """Prints a line for each row. Raises UserError where one differs from its hypotheses."""
+    """Scores hypotheses again and prints a line for each row. Raises UserError for a difference."""
     texts = {sha256(path): list(read_lines(path)) for path in references}
     counters = {digest: counter(lines) for digest, lines in texts.items()}
     rows = [(path, row) for path in files for row in read_results(path)]
@@ -228,7 +229,7 @@ def rescore(files: Sequence[Path], references: Sequence[Path]) -> None:
 
 
 def differences(result: Result, again: Mapping[str, object]) -> list[str]:
-    """Fields that differ from those computed again."""
+    """Fields of a row that differ from those computed ``again``, SacreBLEU's version apart."""
     faults = []
     for name, value in again.items():
         stored = getattr(result, name)

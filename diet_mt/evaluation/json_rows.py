@@ -7,8 +7,8 @@ time, and a reader never sees half a line.
 from __future__ import annotations
 
 import dataclasses
-import gzip
 import json
+import lzma
 import math
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -140,12 +140,12 @@ def _read(path: Path, parse: Callable[[str], Parsed]) -> list[Parsed]:
 
 
 def write_rows(path: Path, rows: Iterable[Row]) -> None:
-    """Replaces a file, gzipped if its name ends in .gz: equal rows give equal bytes."""
+    """Replaces a file, compressed if its name ends in .xz: equal rows give equal bytes."""
     text = "".join(row.to_json() + "\n" for row in rows)
     with locked(path.parent):
-        if path.suffix == ".gz":
-            with writing_bytes(path) as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as packed:
-                packed.write(text.encode())
+        if path.suffix == ".xz":
+            with writing_bytes(path) as file:
+                file.write(lzma.compress(text.encode()))
         else:
             write_text(path, text)
 

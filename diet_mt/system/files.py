@@ -1,8 +1,8 @@
 """Atomic writing and bounded reading of files.
 
-A line is what ``\\n`` ends, and nothing else: characters such as U+0085 or U+2028, which
-``str.splitlines`` takes for line ends, stay inside their line. A file appears under its name only
-when all of it is written.
+Only ``\\n`` ends a line: characters such as U+0085 or U+2028, at which ``str.splitlines`` splits,
+stay inside their line. A file appears under its name only when all of it is written. Readers that
+use :func:`opened` unpack gzip and xz.
 """
 
 from __future__ import annotations
@@ -13,55 +13,70 @@ import fcntl
 import gzip
 import hashlib
 import io
+import lzma
 import os
 import shutil
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, TYPE_CHECKING, cast
 
 from .errors import UserError
 
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
 PLUGIN = Path(__file__).resolve().parent.parent  # fairseq's --user-dir
-BLOCK = 1 << 20  # bytes per read, where lines do not matter
-# Characters of a word, what white space divides: subwords take a second for ten such words, and
-# minutes for one a hundred times as long.
+BLOCK = 1 << 20  # bytes per read, if lines do not matter
+# Characters of a word, between white space: the subwords of ten such words take a second, those of
+# one a hundred times as long take minutes.
 LONGEST_WORD = 10_000
 LONGEST_LINE = 1 << 24  # bytes; counts of 100,000 sentences are 1.6 MB of JSON
-# Text becomes 3 to 10 times as large when unpacked, a file made to fill memory 1,000 times.
+# Ratio of sizes: text unpacks to 3 to 10 times its size, a file made to fill memory to 1,000.
 MOST_UNPACKED = 50
-_UNPACKED_ANYHOW = 1 << 24  # bytes
+_UNPACKED_ANYHOW = 1 << 24  # bytes, allowed at any ratio
+_COMPRESSED = {b"\x1f\x8b": gzip, b"\xfd7zXZ\0": lzma}  # by first bytes
 _NAMES = "surrogateescape"  # Python's handling of file names that are not UTF-8
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-class _Unpacked(gzip.GzipFile):
-    def read(self, size: int | None = -1) -> bytes:
-        block = super().read(size)
-        taken = cast(IO[bytes], self.fileobj).tell()
-        if self.tell() > max(_UNPACKED_ANYHOW, MOST_UNPACKED * taken):
-            hint = "unpack it first if it is the right file"
-            raise UserError(
-                f"{self.name}: unpacks to more than {MOST_UNPACKED} times its size; {hint}"
-            )
-        return block
+class _Unpacked(io.RawIOBase):
+    def __init__(self, path: Path, content: IO[bytes]) -> None:
+        self.path, self.content = path, cast(io.BufferedIOBase, content)
+        self.most = max(_UNPACKED_ANYHOW, MOST_UNPACKED * path.stat().st_size)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        size = self.content.readinto(buffer)
+        if self.content.tell() > self.most:
+            hint = f"{MOST_UNPACKED} times its size; unpack it first if it is the right file"
+            raise UserError(f"{self.path}: unpacks to more than {hint}")
+        return size
+
+    def close(self) -> None:
+        self.content.close()
+        super().close()
 
 
 def opened(path: Path) -> IO[bytes]:
-    """A file opened for reading, unpacked if it is gzipped, whatever its suffix."""
+    """A file opened for reading, unpacked if its content is gzip or xz. Raises UserError."""
     try:
         with open(path, "rb") as file:
-            packed = file.read(2) == b"\x1f\x8b"
-        if packed:
-            return cast(IO[bytes], io.BufferedReader(_Unpacked(path, "rb"), BLOCK))
+            start = file.read(max(map(len, _COMPRESSED)))
+        for magic, module in _COMPRESSED.items():
+            if start.startswith(magic):
+                unpacked = _Unpacked(path, module.open(path))
+                return cast(IO[bytes], io.BufferedReader(unpacked, BLOCK))
         return open(path, "rb")
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
 
 
 def plain_or_gz(folder: Path, name: str, hint: str = "put it there") -> Path:
-    """The file ``name`` or ``name.gz`` in ``folder``; a UserError if neither exists."""
+    """The file ``name`` or ``name.gz`` in ``folder``; raises UserError if neither exists."""
     for path in (folder / name, folder / f"{name}.gz"):
         if path.is_file():
             return path
@@ -69,13 +84,13 @@ def plain_or_gz(folder: Path, name: str, hint: str = "put it there") -> Path:
 
 
 def blocks(file: IO[bytes]) -> Iterator[bytes]:
-    """The content of an open file in blocks of a megabyte."""
+    """The content of an open file in blocks of 1 MiB."""
     while block := file.read(BLOCK):
         yield block
 
 
 def need_once(paths: Sequence[Path]) -> None:
-    """Raises UserError for a file that is given more than once, under whatever name."""
+    """Raises UserError for a file that is given more than once, also by different names."""
     names: dict[Path, Path] = {}
     for path in paths:
         real = path.resolve()
@@ -91,7 +106,7 @@ def sha256(path: Path) -> str:
 
 
 def checksum(path: Path, method: str) -> str:
-    """Hexadecimal digest of a file, by a method of ``hashlib``."""
+    """Hexadecimal digest of a file; ``method``: an algorithm of ``hashlib``."""
     digest = hashlib.new(method, usedforsecurity=False)
     with open(path, "rb") as file:
         for block in blocks(file):
@@ -100,10 +115,10 @@ def checksum(path: Path, method: str) -> str:
 
 
 def raw_lines(path: Path) -> Iterator[bytes]:
-    """Yields the lines of a file, plain or gzipped, with their ``\\n``."""
+    """Yields the lines of a file with their ``\\n``. Raises UserError for too long ones."""
     with _reading(path) as file:
         number = 0
-        while line := file.readline(LONGEST_LINE + 1):  # binary files split on \n alone
+        while line := file.readline(LONGEST_LINE + 1):  # binary files split at \n only
             number += 1
             if len(line) > LONGEST_LINE:
                 raise UserError(f"{path}, line {number}: longer than {LONGEST_LINE:,} bytes")
@@ -111,23 +126,23 @@ def raw_lines(path: Path) -> Iterator[bytes]:
 
 
 def raw_bytes(path: Path) -> bytes:
-    """The content of a file, plain or gzipped."""
+    """The content of a file, unpacked."""
     with _reading(path) as file:
         return b"".join(blocks(file))
 
 
 @contextmanager
 def _reading(path: Path) -> Iterator[IO[bytes]]:
-    """A file opened for reading; damaged content raises UserError."""
+    """A file opened by :func:`opened`; damaged content raises UserError."""
     with opened(path) as file:
         try:
             yield file
-        except (OSError, EOFError, zlib.error) as error:
+        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
             raise UserError(f"{path}: cannot be read ({error}); replace it") from None
 
 
 def decoded_lines(path: Path) -> Iterator[tuple[str, str]]:
-    """Yields (place, line without its ``\\n``) of a UTF-8 file, plain or gzipped."""
+    """Yields (place, line without its ``\\n``) of a UTF-8 file; place: "PATH, line NUMBER"."""
     for number, raw in enumerate(raw_lines(path), start=1):
         where = f"{path}, line {number}"
         yield where, decoded(raw, where)
@@ -139,7 +154,7 @@ def lines_of(path: Path) -> Iterator[str]:
 
 
 def text_lines(path: Path) -> Iterator[tuple[str, str]]:
-    """As ``decoded_lines``, for text to be split into words: no NUL, words up to LONGEST_WORD."""
+    """``decoded_lines`` of text; raises UserError for NUL and words above LONGEST_WORD."""
     for where, line in decoded_lines(path):
         if "\0" in line:
             raise UserError(f"{where}: a NUL byte; the file is not UTF-8 text")
@@ -150,7 +165,7 @@ def text_lines(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def decoded(raw: bytes, where: str) -> str:
-    """A line without its ``\\n``; the UserError for invalid UTF-8 names the place ``where``."""
+    """A line without its ``\\n``. Raises UserError, with the place, for invalid UTF-8."""
     try:
         return raw.decode("utf-8").removesuffix("\n")
     except UnicodeDecodeError as error:
@@ -159,7 +174,7 @@ def decoded(raw: bytes, where: str) -> str:
 
 
 def lines_in(path: Path) -> int:
-    """Number of lines of a file, plain or gzipped, the last one with or without its end."""
+    """Number of lines of a file, including a last one without ``\\n``."""
     lines, last = 0, b"\n"
     with _reading(path) as file:
         for block in blocks(file):  # corpora have millions of lines
@@ -171,7 +186,7 @@ def lines_in(path: Path) -> int:
 def writing_bytes(path: Path) -> Iterator[IO[bytes]]:
     """Opens ``path`` for bytes that appear under its name only when all of them are written.
 
-    Processes that write the same file do so one after the other. An error leaves nothing behind.
+    Other writers of the same file wait. An error leaves no part; errors of writing are UserError.
     """
     part = path.with_name(path.name + ".part")
     try:
@@ -184,8 +199,8 @@ def writing_bytes(path: Path) -> Iterator[IO[bytes]]:
                 part.unlink(missing_ok=True)
                 raise
     except OSError as error:
-        # Reading errors that pass through here name another file; those of writing name none.
-        # Those of gzip have no number.
+        # Errors of reading within the block name another file, or, by gzip, have no number. Errors
+        # of writing name no file.
         if not error.errno or error.filename not in (None, str(part)):
             raise
         hint = "; make room and run again" if error.errno in _FULL else ""
@@ -198,7 +213,7 @@ def _untruncated(path: str, flags: int) -> int:
 
 
 def _locked(part: Path) -> IO[bytes]:
-    """An empty file, locked until it is closed. What a killed process left in it is overwritten."""
+    """An empty file, locked until it is closed; removes what a killed process left in it."""
     while True:
         file = open(part, "wb", opener=_untruncated)  # noqa: SIM115
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -212,7 +227,7 @@ def _locked(part: Path) -> IO[bytes]:
 
 @contextmanager
 def writing(path: Path) -> Iterator[IO[str]]:
-    """As ``writing_bytes``, for text."""
+    """As :func:`writing_bytes`, for text in UTF-8."""
     with writing_bytes(path) as raw:
         file = io.TextIOWrapper(raw, encoding="utf-8", errors=_NAMES, newline="\n")
         yield file
@@ -226,7 +241,7 @@ def copy(source: Path, to: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Makes a folder and its parents."""
+    """Makes a folder and its parents. Raises UserError if that fails."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -241,12 +256,12 @@ def write_text(path: Path, text: str) -> None:
 
 
 def read_text(path: Path) -> str:
-    """The inverse of ``write_text``."""
+    """The content of a file that ``write_text`` wrote."""
     return path.read_text(encoding="utf-8", errors=_NAMES)
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> int:
-    """Writes each line and ``\\n``; returns their number."""
+    """Writes lines, each followed by ``\\n``, atomically; returns their number."""
     count = 0
     with writing(path) as file:
         for line in lines:

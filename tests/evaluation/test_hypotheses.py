@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import gzip
 import lzma
 import re
 import shutil
@@ -165,6 +164,29 @@ def test_counts_belong_to_their_hypotheses(place: Path, capsys: Captured) -> Non
         assert f"{rows[0].system}, seed {rows[0].seed}" in capsys.readouterr().err
 
 
+def test_interrupted_counts_are_readable(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a second test set, if the process ends after the first of the two files."""
+    (result,) = seeds_of("t5", {1: 1.0})
+    once = [write_rows]
+    with monkeypatch.context() as patch:
+        patch.setattr(hypotheses, "write_rows", lambda *file: once.pop()(*file))
+        with pytest.raises(IndexError):
+            put(ROWS.parent, result, ["x"], Path("other.de"))
+    put(ROWS.parent, result, ["x"], Path("other.de"))
+    assert len(read_sentences([ROWS]).counts) == len(read_results(ROWS))
+
+
+def test_sources_may_come_after_the_first_evaluation(place: Path) -> None:
+    (place / "refs.en").write_text("a b c\nd\n", encoding="utf-8")
+    result = read_results(ROWS)[0]
+    lines, lengths = read_hypotheses(ROWS.parent, result), []
+    for source in (False, True, False):
+        put(ROWS.parent, result, lines, Path("refs.de"), source=source)
+        (texts,) = read_sentences([ROWS]).texts.values()
+        lengths.append(texts.source_lengths)
+    assert lengths == [[], [3, 1], [3, 1]]
+
+
 def test_hypotheses_are_read_from_an_archive(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a corpus, as committed results have them; other content is an error."""
     rows = read_results(ROWS)
@@ -236,7 +258,7 @@ def test_verification_scores_and_counts_again(place: Path, capsys: Captured) -> 
     write_rows(ROWS, right)
     assert called(*verify) == 0
     counts, _ = companions(ROWS)
-    text = gzip.decompress(counts.read_bytes())
+    text = lzma.decompress(counts.read_bytes())
     counts.write_bytes(text.replace(b'"lengths": [5, 10]', b'"lengths": [5, 11]', 1))
     write_rows(ROWS, [dataclasses.replace(right[0], bleu=7.0), *right[1:]])
     capsys.readouterr()

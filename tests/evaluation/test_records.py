@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import json
+import lzma
 import math
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -93,13 +93,13 @@ def test_a_bad_line_is_placed(tmp_path: Path, second: str) -> None:
 
 
 def test_packed_rows_are_the_same_bytes_and_no_bomb_is_unpacked(tmp_path: Path) -> None:
-    one, two = tmp_path / "one.jsonl.gz", tmp_path / "two.jsonl.gz"
+    one, two = tmp_path / "one.jsonl.xz", tmp_path / "two.jsonl.xz"
     for path in (one, two):
         write_rows(path, [row()])
     assert one.read_bytes() == two.read_bytes()
     assert read_rows(Result, one) == [row()]
-    one.write_bytes(gzip.compress(b" " * (1 << 25)))
-    with pytest.raises(UserError, match=r"one\.jsonl\.gz: unpacks to more than"):
+    one.write_bytes(lzma.compress(b" " * (1 << 25)))
+    with pytest.raises(UserError, match=r"one\.jsonl\.xz: unpacks to more than"):
         read_rows(Result, one)
 
 

@@ -148,7 +148,7 @@ def left(folder: Path) -> dict[str, Any]:
         content["stages"] = stages_of(folder / "made")
     for pattern in (
         "**/*.hyp.txt",
-        "**/sentences/*.jsonl.gz",
+        "**/sentences/*.jsonl.xz",
         "predicted/*",
         "run/command",
         "run/done",
