@@ -1,9 +1,9 @@
-"""The runs of a sweep's file and their commands, with all variables filled.
+"""The runs of a sweep file and their commands, with all variables filled in.
 
-``settings`` are variables of all runs; ``runs`` is a list of mappings, whose lists of values are
-multiplied out. ``recipe``, the name of the file, and ``folder`` are variables, too. A command of
-``prepare`` is filled for every run, and executed once if the results are equal; in a command of
-``report`` each word stands once for each of its values. Entries with the same folder and the same
+``settings`` are variables of all runs; ``runs`` is a list of mappings, each with a run for every
+combination of its values. ``recipe``, the name of the file, and ``folder`` are variables, too. A
+command of ``prepare`` is filled for every run, and equal results are executed once; in a command of
+``report`` each word is repeated for each of its values. Entries with the same folder and the same
 first command form one run: their common first commands, then the others of each entry.
 """
 
@@ -23,7 +23,7 @@ import yaml
 from ..system.errors import UserError
 from ..system.options import need_known, shell_words, unknown
 
-# Text, or a list: a word that names one is repeated for each of its texts, and left out without.
+# Text, or a list: a word that contains it is repeated for each text, and left out if it is empty.
 Value = str | list[str]
 Variables = Mapping[str, Value]
 Command = tuple[str, ...]
@@ -32,7 +32,7 @@ MISSING = "???"  # a mandatory value, as in hydra's files
 
 @dataclass(frozen=True)
 class Run:
-    """Commands to be run one after the other; ``folder`` has their log, ``name`` is its end."""
+    """Commands to be run one after the other; their log is in ``folder``, ``name`` is its end."""
 
     name: str
     folder: Path
@@ -41,7 +41,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Sweep:
-    """First ``prepare``, command by command; then ``runs``, in any order; then ``report``."""
+    """Commands: first ``prepare``, in order; then ``runs``, in any order; then ``report``."""
 
     prepare: tuple[Command, ...]
     runs: tuple[Run, ...]
@@ -62,7 +62,7 @@ def sweep_of(
     choices: Sequence[Mapping[str, str]] = (),
 ) -> Sweep:
     """The sweep of a file's content. ``where``: the file's name; ``changes``: values that replace
-    those of the file; ``choices``: only runs with all values of one of these.
+    those of the file; ``choices``: only runs with all values of one. Raises UserError for errors.
     """
     for name in ("runs", "run", "folder"):
         if not content.get(name):
@@ -74,7 +74,7 @@ def sweep_of(
     need_known("variable", changes or (), map(str, variables), "--set")
     for name in changes or ():
         if f"{{{name}}}" not in str(content):
-            raise UserError(f"--set: {where} makes no use of {name}")
+            raise UserError(f"--set: {where} does not use {name}")
     runs = [{"recipe": where, **run} for run in _runs(content, where, dict(changes or {}))]
     if not runs:
         raise UserError(f"{where}, runs: a variable has no values, so there are no runs")
@@ -101,7 +101,7 @@ def sweep_of(
 def _runs(
     content: Mapping[str, Any], where: str, changes: dict[str, Value]
 ) -> list[dict[str, Value]]:
-    """The variables of each combination of values of an entry, once."""
+    """The variables of each run, once: the settings with a combination of an entry's values."""
     of_runs = {name for entry in content["runs"] for name in entry}
     settings = content.get("settings") or {}
     settings = {str(name): value_of(each, f"{where}, {name}") for name, each in settings.items()}
@@ -109,9 +109,10 @@ def _runs(
     runs: dict[str, dict[str, Value]] = {}
     for entry in content["runs"]:
         values: dict[str, list[Value]] = {}
-        for name, given in entry.items():
-            several = changes.get(name, given)
-            several = several if isinstance(several, list) else [several]
+        # An entry without the variable has its default in the settings.
+        own = {n: v for n, v in changes.items() if n in entry or (n in settings and n in of_runs)}
+        for name, given in {**entry, **own}.items():
+            several = given if isinstance(given, list) else [given]
             values[str(name)] = [value_of(each, f"{where}, runs, {name}") for each in several]
         for each in itertools.product(*values.values()):
             run = {**settings, **dict(zip(values, each, strict=True))}
@@ -122,7 +123,7 @@ def _runs(
 def _chosen(
     runs: list[dict[str, Value]], choices: Sequence[Mapping[str, str]]
 ) -> list[dict[str, Value]]:
-    """Runs with the values of a choice, as they are filled; several texts are spelt as a list."""
+    """Runs whose filled values match a choice (all without); a list matches its Python form."""
     variables = {name for run in runs for name in run}
 
     def value(name: str, run: Variables) -> str:
@@ -142,7 +143,7 @@ def _chosen(
 
 
 def _merged(entries: Iterable[Run], where: str) -> Iterator[Run]:
-    """Entries of one folder as one run, if they begin with the same command."""
+    """Entries with the same folder as one run; they may differ only in their later commands."""
     by_folder: dict[str, list[Run]] = {}
     for entry in entries:
         by_folder.setdefault(normpath(entry.folder), []).append(entry)
@@ -165,7 +166,7 @@ def _names(folders: Sequence[str], where: str) -> list[str]:
 
 
 def value_of(given: object, where: str) -> Value:
-    """A value of a YAML file as text or texts; null is no text at all."""
+    """A value of a YAML file as text or texts; null: no text. Raises UserError for other types."""
     if given is None:
         return []
     if isinstance(given, list):
@@ -174,11 +175,11 @@ def value_of(given: object, where: str) -> Value:
             return [each for each in texts if isinstance(each, str)]
     if isinstance(given, str | int | float) and not isinstance(given, bool):
         return str(given)
-    raise UserError(f"{where}: {given!r} is no text, number or list of these; put it in quotes")
+    raise UserError(f"{where}: {given!r} is not a text, number or list of these; put it in quotes")
 
 
 def value_in(text: str, where: str) -> Value:
-    """A value of the command line: text as it is, or YAML's ``[a, 'b, c']``; empty: no text."""
+    """A value of the command line: text, or a list in YAML, ``[a, 'b, c']``; empty: no text."""
     if text[:1] != "[":
         return text or []
     try:
@@ -188,7 +189,7 @@ def value_in(text: str, where: str) -> Value:
 
 
 def filled(text: str, variables: Variables, where: str) -> list[str]:
-    """The text with its variables filled, for each combination of values that are lists."""
+    """``text`` with its variables filled in, for each combination of values of lists."""
     try:
         fields = [name for _, name, _, _ in string.Formatter().parse(text) if name is not None]
     except ValueError as error:
@@ -217,7 +218,7 @@ def _one(text: str, variables: Variables, where: str) -> str:
 
 def command(text: str, runs: Sequence[Variables], where: str) -> Command:
     """The words of a command, split as by a shell and filled with the variables of runs: each word
-    once for each of its different fillings.
+    is repeated for each of its different fillings.
     """
     words = [
         each
@@ -231,6 +232,6 @@ def command(text: str, runs: Sequence[Variables], where: str) -> Command:
 
 
 def shown(words: Iterable[str]) -> str:
-    """A command to be pasted into a shell, which fills in the files for ``*``."""
+    """A command to be pasted into a shell, which expands ``*``."""
     return " ".join("*".join(shlex.quote(part) if part else "" for part in word.split("*"))
                     if "*" in word else shlex.quote(word) for word in words)  # fmt: skip

@@ -114,6 +114,14 @@ def test_set_replaces_values_of_runs(here: Path, capfd: pytest.CaptureFixture[st
     assert [line for line in lines if line.startswith("# run")] == ["# run learned.8"]
 
 
+@pytest.mark.parametrize("given", ["v", ["a", "b"]])
+def test_set_replaces_the_default_of_a_variable_of_some_runs(given: str | list[str]) -> None:
+    runs = [{"seed": 1}, {"seed": 2, "beyond": "refuse"}]
+    content = {"folder": "{seed}.{beyond}", "runs": runs, "run": ["x {beyond}"]}
+    made = sweep_of({**content, "settings": {"beyond": "clip"}}, "mine", {"beyond": given})
+    assert [shown(words) for words in made.commands] == [f"x {each}" for each in given] * 2
+
+
 @pytest.mark.parametrize(
     ("choice", "names"),
     [
