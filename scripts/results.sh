@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Makes the tables and pictures of results/ from their rows, after a change of the rows or of the code
-# that shows them. New rows of figures/ and curves/ need trained models.
+# Makes the tables and pictures of results/ from their rows, after a change of rows or of the code of
+# tables and pictures. New rows of figures/ and curves/ require trained models.
 #
-# From     results/, the subwords of the short test sets: data/multi30k.en-de/bpe (diet-mt prepare multi30k en-de --out
-#          data/multi30k.en-de) and data/newstest.en-de.short (diet-mt prepare newstest en-de)
+# From     results/, and data for the lengths of sentences: data/multi30k.en-de (diet-mt prepare multi30k en-de)
+#          and data/newstest.en-de.short (diet-mt prepare newstest en-de --out data/newstest.en-de.short)
 # Example  scripts/results.sh && git diff --stat results
-# Takes    a quarter of an hour on one core; run again, it makes the same files
-# Licence  the captions derive from Flickr30k: for research
+# Takes    a quarter of an hour on one core; a second run makes the same files
+# Licence  the captions derive from Flickr30k, for research use
 set -euo pipefail
 case " $* " in *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 (($# == 0)) || { echo "$0: takes no arguments, and $1 was given" >&2; exit 2; }
@@ -19,7 +19,7 @@ trap 'rm -f "$new"' EXIT
 # FILE COMMAND...: writes the output to the file if the command succeeds.
 into() { "${@:2}" > "$new" && cat "$new" > "$1"; }
 
-# NAME SYSTEMS ARGUMENTS...: NAME.md of all systems, and NAME.png of these, the most that are legible.
+# NAME SYSTEMS ARGUMENTS...: NAME.md of all systems, and NAME.png of SYSTEMS, as many as are legible.
 lengths() {
   into "$1.md" diet-mt lengths "${@:3}" --format markdown
   # shellcheck disable=SC2086
@@ -31,7 +31,7 @@ for curves in results/curves/*.jsonl; do
 done
 diet-mt bench curves results/mlm/curves.jsonl --out results/mlm/curves
 
-# Hypotheses of new rows, added to the archive of their corpus.
+# Adds the hypotheses of new rows to the archive of their corpus.
 find results -name '*.hyp.txt' -printf '%h\n' | sort -u | while read -r folder; do
   [ ! -f "$folder.hyp.tar.xz" ] || tar -C "$folder/.." --skip-old-files -xJf "$folder.hyp.tar.xz"
   (cd "$folder/.." && tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=644 \
@@ -65,10 +65,7 @@ diet-mt leaderboard results/tasks/*.jsonl --format markdown --out results/tasks.
 diet-mt leaderboard results/*.jsonl results/{short,joined,tasks}/*.jsonl --format html --out results/leaderboard.html
 diet-mt claims --readme results/README.md --figure results/summary.png
 diet-mt leaderboard --readme results/translation.md
-for part in search short joined; do
-  diet-mt leaderboard results/"$part"/*.jsonl --readme results/"$part"/README.md
-done
-for page in README.md results/README.md results/int8/README.md; do
+for page in README.md results/README.md results/{search,short,joined,int8}/README.md; do
   command=$(sed -n 's/^<!-- results:begin \(diet-mt .*\) -->$/\1/p' "$page")  # of its table
   [ -n "$command" ] || { echo "$page: its table names no command" >&2; exit 1; }
   bash -euo pipefail -c "$command"

@@ -87,8 +87,9 @@ class Recorded:
             name for name in names if not (Path(folder) / name).is_dir()
         ])  # fmt: skip
         shutil.copy(ROOT / "README.md", self.folder)
-        for page in ("README.md", "int8/README.md"):
-            shutil.copy(ROOT / "results" / page, self.folder / "results" / page)
+        for folder in ("", "search", "short", "joined", "int8"):
+            page = Path("results", folder, "README.md")
+            shutil.copy(ROOT / page, self.folder / page)
         ours = ("fairseq-hydra-train", "diet-mt", "python", "python3", "nvidia-smi")
         for name in (*PROGRAMS, *ours):
             (self.programs / name).write_text(STAND_IN, encoding="utf-8")

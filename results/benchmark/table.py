@@ -10,7 +10,7 @@ from diet_mt.bench.rows import circumstances, read_records
 from diet_mt.report.blocks import Table, markdown_table
 
 KEYS = ("size", "system", "measure", "median", "command")
-# Measure -> what its ratio to stock should be.
+# Measure -> the goal for its ratio to stock.
 MEASURES = {"train": "at most 1.00", "forward": "at most 1.00", "decode": "at least 1.00"}
 
 
@@ -44,7 +44,7 @@ def on_gpu(row):
 def notes(record):
     remarks = [record["setting"]] if record.get("setting") else []
     if "equal" in record:
-        equal = f"{record['equal']:,} of {record['compared']:,} translations are those of"
+        equal = f"{record['equal']:,} of {record['compared']:,} translations equal those of"
         remarks.append(f"{equal} {label(record['equal_to'])}")
     return [f"- {label(record['system'])}: {'; '.join(remarks)}."] if remarks else []
 
@@ -72,7 +72,7 @@ def table(records):
     yield f"\n{markdown_table(Table(heads, rows))}\n"
     wanted = ", ".join(f"{kind} {MEASURES[kind]}" for kind in kinds)
     over = some.get("over", "stock")
-    yield f"Median (quartiles). To {over}: median of the rounds' ratios; {wanted}.\n"
+    yield f"Median (quartiles). To {over}: median of the rounds' ratios. Goal: {wanted}.\n"
     listed = [line for row in systems.values() for record in row.values() for line in notes(record)]
     yield from [*listed, ""] if listed else []
     yield f"rounds: {some['rounds']}; {circumstances(some)}\n"
@@ -93,9 +93,9 @@ def operators(records):
     yield f"\n{markdown_table(Table(heads, rows))}\n"
     yield (
         "Counts, not times: what fairseq's trainer dispatches without a GPU, on a device with "
-        "a GPU's branches. Most operators are one kernel; views and allocations, which are none, "
-        "are counted apart. Waits: reads from the device or copies to it; in passes: forward and "
-        "backward.\n"
+        "a GPU's branches. Most operators launch one kernel; views and allocations, which launch "
+        "none, are counted separately. Waits: reads from the device or copies to it; in passes: in "
+        "the forward and backward pass.\n"
     )
     about = f"revision {some['revision']}; {some['date']}; `{some['command']}`"
     yield f"torch {some['torch']}; {some['fairseq']}; {about}\n"

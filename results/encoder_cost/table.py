@@ -41,7 +41,7 @@ def table(records):
         rows.append(row)
     yield f"**BERT_{first['shape'].upper()}**\n\n{markdown_table(Table(heads, rows))}\n"
     yield f"Median (quartiles); over {over}: median of the rounds' ratios.\n"
-    yield "The row `learned` compares two copies of the same encoder: the error.\n"
+    yield "The row `learned` compares two copies of one encoder: its ratio is the error.\n"
     size = f"{first['batch']} x {first['tokens']} tokens; rounds: {first['rounds']}"
     yield f"{size}; {circumstances(first)}\n"
 

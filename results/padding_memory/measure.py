@@ -1,4 +1,4 @@
-"""Memory of an encoder's activations, with three pads in the batch and without.
+"""Memory of an encoder's activations, with and without three pads in the batch.
 
 python results/padding_memory/measure.py > results/padding_memory/xeon.jsonl
 python results/padding_memory/measure.py results/padding_memory/*.jsonl > results/padding_memory.md
@@ -19,7 +19,7 @@ from diet_mt.report.blocks import Table, markdown_table, number
 
 SIZES = {"layers": 6, "embed_dim": 256, "ffn_embed_dim": 1024, "attention_heads": 8}
 BATCH = {"sentences": 16, "tokens": 128, "pads": 3}
-MEASURES = {"kept_bytes": "kept for the gradients", "peak_bytes": "peak of a forward pass"}
+MEASURES = {"kept_bytes": "saved for backward", "peak_bytes": "peak of a forward pass"}
 
 
 def kept_for_backward(encoder, tokens):

@@ -11,13 +11,13 @@ from diet_mt.report.blocks import Table, markdown_table
 
 KEYS = ("encoding", "sentences", "hypotheses", "equal", "score_error", "differences", "command")
 NOTES = """\
-A tie: two candidates of one step have scores that float32 cannot tell apart, and each search goes
-on with another one. From there on they are on different ways, so the hypotheses that they end with
-may have scores far apart. In float64 both write the same.
+A tie: two candidates of one step have scores that are equal in float32 up to rounding, and the two
+searches continue with different ones, so the scores of their final hypotheses may differ widely. In
+float64 the hypotheses of both are equal.
 
-Scores of equal hypotheses differ by rounding. They come from sums of up to hundreds of nats in
-float32, whose last place is worth 3.1e-05 from 256 on and 6.1e-05 from 512 on; and the
-log-probability of a token is the difference of two such sums."""
+Scores of equal hypotheses differ by rounding: they are sums of up to hundreds of nats in float32,
+whose spacing is 3.1e-05 from 256 on and 6.1e-05 from 512 on, and the log-probability of a token is
+the difference of two such sums."""
 
 
 def page(files):
