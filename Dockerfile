@@ -1,5 +1,5 @@
-# diet-mt for NVIDIA GPUs. The host needs their driver and the NVIDIA Container Toolkit; CUDA itself
-# comes with torch's packages, in the versions that requirements/lock.txt pins.
+# diet-mt for NVIDIA GPUs. The host needs the driver and the NVIDIA Container Toolkit; CUDA comes with
+# torch's packages, in the versions pinned in requirements/lock.txt.
 #
 #   docker build -t diet-mt .                                            8 GB, ten minutes
 #   docker run --rm --gpus all -v "$PWD:/workspace" diet-mt sweep demo
@@ -13,11 +13,11 @@ ENV PATH=/opt/diet-mt/.venv/bin:$PATH \
     PYTHONUNBUFFERED=1
 
 COPY . /opt/diet-mt
-# The same set-up as everywhere: torch first, then fairseq, built against it without pip's isolation.
+# The set-up of a checkout: torch first, then fairseq, built against it without pip's build isolation.
 RUN make -C /opt/diet-mt setup \
     && python -c "import torch, fairseq.data.data_utils_fast; assert torch.version.cuda"
 
-# Folders of data, checkpoints and results are made where the container is told to work.
+# Data, checkpoints and results are written here.
 WORKDIR /workspace
 ENTRYPOINT ["diet-mt"]
 CMD ["--help"]

@@ -1,5 +1,5 @@
-# make help lists the targets. Settings: PYTHON (for a new environment), ARGS (further arguments for
-# pytest), WORKERS (parallel test processes), VENV.
+# make help lists the targets. Variables: PYTHON (for a new environment), ARGS (additional arguments of
+# pytest), WORKERS (parallel test processes), VENV (folder of the environment).
 
 PYTHON ?=
 VENV ?= .venv
@@ -8,9 +8,9 @@ ARGS ?=
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-# Every tool is the environment's own, also for scripts that ask PYTHON.
+# All tools are those of the environment, also in scripts that use PYTHON.
 IN_VENV = PATH="$(abspath $(VENV))/bin:$$PATH" PYTHON="$(abspath $(VENV))/bin/python"
-# Tests run in parallel, so one thread each; a worker takes neighbouring tests, which share fixtures.
+# Tests run in parallel, with one thread each; a worker runs neighbouring tests, which share fixtures.
 PYTEST = $(IN_VENV) OMP_NUM_THREADS=1 python -m pytest -n $(WORKERS) --dist worksteal
 PYTHON_SOURCES = diet_mt tests results setup.py
 
@@ -19,28 +19,28 @@ PYTHON_SOURCES = diet_mt tests results setup.py
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-setup: ## make .venv with everything in it (four minutes the first time, then nothing)
+setup: ## create the environment .venv (four minutes the first time, then nothing)
 	@PYTHON="$(PYTHON)" VENV="$(VENV)" bash scripts/setup.sh
 
 demo: setup ## train, decode and score four tiny models (8 to 16 minutes on two cores)
 	@$(IN_VENV) python -m diet_mt sweep demo
 
-results: setup ## make the tables and pictures of results/ again from the rows (15 minutes)
+results: setup ## regenerate the tables and pictures of results/ from the rows (15 minutes)
 	@$(IN_VENV) bash scripts/results.sh
 
-test: setup ## run the tests, without the slow ones and those for a GPU
+test: setup ## run the tests, except slow ones and those for a GPU
 	@$(PYTEST) $(ARGS)
 
-test-slow: setup ## run the slow tests and all hostile ones: kills, full disks, ... (15 minutes)
+test-slow: setup ## run the slow and all hostile tests: kills, full disks, ... (15 minutes)
 	@$(PYTEST) -m "(slow or hostile) and not gpu" $(ARGS)
 
 test-gpu: setup ## run the tests for a GPU
 	@$(PYTEST) -m gpu $(ARGS)
 
-test-stock: ## run the tests against stock fairseq 0.12.2 (Python 3.10, a few gigabytes, once)
+test-stock: ## run the tests with stock fairseq 0.12.2 (Python 3.10; downloads a few gigabytes once)
 	@bash scripts/test-stock-fairseq.sh $(ARGS)
 
-check: lint types shell test ## everything that CI checks
+check: lint types shell test ## all checks of CI
 
 lint: setup ## ruff: rules and formatting
 	@$(IN_VENV) ruff check $(PYTHON_SOURCES)
@@ -52,10 +52,10 @@ types: setup ## mypy
 shell: setup ## shellcheck
 	@$(IN_VENV) shellcheck -x .ci/run $$(find data-prep scripts tests -name '*.sh')
 
-format: setup ## let ruff mend what it can
+format: setup ## let ruff fix and format the code
 	@$(IN_VENV) ruff check --fix $(PYTHON_SOURCES)
 	@$(IN_VENV) ruff format $(PYTHON_SOURCES)
 
-clean: ## remove caches and build products; the environments and trained models stay
+clean: ## remove caches and build products, not environments and trained models
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
 	find diet_mt tests results -name __pycache__ -type d -prune -exec rm -rf {} +

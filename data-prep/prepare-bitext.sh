@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Parallel text of your own. Other languages in the place of de-fr.
-# With -h: what it makes, from what; time, disk, licence, and further options, which are passed on.
+# Your own parallel text. Replace de-fr by your languages.
+# Options are passed on to the command; -h prints them, with inputs, outputs, time, disk and licence.
 #
 # Example  data-prep/prepare-bitext.sh --from FOLDER
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The demo corpus: generated English-German sentences in which word order carries the meaning.
-# With -h: what it makes, from what; time, disk, licence, and further options, which are passed on.
+# Options are passed on to the command; -h prints them, with inputs, outputs, time, disk and licence.
 #
 # Example  data-prep/prepare-demo.sh --train-pairs 5000 --out data/demo5k
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Captions, news and LibreOffice's texts as one corpus. English-Czech: en-cs in the place of en-de.
-# With -h: what it makes, from what; time, disk, licence, and further options, which are passed on.
+# Captions, news and LibreOffice's texts as one corpus. For English-Czech, replace en-de by en-cs.
+# Options are passed on to the command; -h prints them, with inputs, outputs, time, disk and licence.
 #
 # Example  data-prep/prepare-mixed.sh --from downloads
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Multi30k (image captions), English to German. Other pairs of en, de, cs: in the place of en-de.
-# With -h: what it makes, from what; time, disk, licence, and further options, which are passed on.
+# Multi30k (image captions), English to German. Other pairs of en, de and cs replace en-de.
+# Options are passed on to the command; -h prints them, with inputs, outputs, time, disk and licence.
 #
 # Example  data-prep/prepare-multi30k.sh --from multi30k
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Ten years of WMT's news test sets as a small corpus. English-Czech: en-cs in the place of en-de.
-# With -h: what it makes, from what; time, disk, licence, and further options, which are passed on.
+# Ten years of WMT's news test sets as a small corpus. For English-Czech, replace en-de by en-cs.
+# Options are passed on to the command; -h prints them, with inputs, outputs, time, disk and licence.
 #
 # Example  data-prep/prepare-newstest.sh --from news
 set -euo pipefail

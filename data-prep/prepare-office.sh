@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# LibreOffice's help and interface, English to German. Other pairs, such as en-cs: in the place of en-de.
-# With -h: what it makes, from what; time, disk, licence, and further options, which are passed on.
+# LibreOffice's help and interface, English to German. Other pairs, such as en-cs, replace en-de.
+# Options are passed on to the command; -h prints them, with inputs, outputs, time, disk and licence.
 #
 # Example  data-prep/prepare-office.sh --from office
 set -euo pipefail

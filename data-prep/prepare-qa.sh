@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Questions and contexts as windows of subwords of a pretrained model.
-# With -h: what it makes, from what; time, disk, licence, and further options, which are passed on.
+# Questions and contexts as overlapping windows of subwords, for a pretrained model.
+# Options are passed on to the command; -h prints them, with inputs, outputs, time, disk and licence.
 #
 # Example  data-prep/prepare-qa.sh --train train-v1.1.json --valid dev-v1.1.json --xquad xquad \
 #            --vocab data/mlm.multi/bin

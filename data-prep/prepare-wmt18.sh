@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# WMT18 news, the training data of the paper's Table 4, for a direction: en-de, de-en, en-cs or cs-en.
-# With -h: what it makes, from what; time, disk, licence, and further options, which are passed on.
+# WMT18 news, the data of the paper's table 4. The argument is the direction: en-de, de-en, en-cs or cs-en.
+# Options are passed on to the command; -h prints them, with inputs, outputs, time, disk and licence.
 #
 # Example  data-prep/prepare-wmt18.sh en-de --from archives
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # XNLI for zero-shot transfer of a pretrained multilingual model.
-# With -h: what it makes, from what; time, disk, licence, and further options, which are passed on.
+# Options are passed on to the command; -h prints them, with inputs, outputs, time, disk and licence.
 #
 # Example  data-prep/prepare-xnli.sh --from xnli --mnli glue --vocab data/mlm.multi/bin
 set -euo pipefail

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Two encodings on Multi30k, English to German, tiny size, and their table. One line for the whole
-# comparison, 24 trainings: diet-mt sweep multi30k; Czech to English: diet-mt sweep multi30k.cs-en
+# Two encodings on Multi30k, English to German, tiny size, and their table. The whole comparison, 24
+# trainings: diet-mt sweep multi30k; Czech to English: diet-mt sweep multi30k.cs-en
 #
 # Makes    data/multi30k.en-de, checkpoints/multi30k.en-de.tiny, rows of results/multi30k.en-de.jsonl
-# From     github.com/multi30k/dataset; a folder with its files: prepare multi30k --from FOLDER
+# From     github.com/multi30k/dataset, or a folder with its files: prepare multi30k --from FOLDER
 # Example  scripts/compare-multi30k.sh     or     scripts/compare-multi30k.sh --dropout 0.2
-# Takes    half an hour a training on one core, 60 MB of disk each; run again, it continues
-# Licence  the captions derive from Flickr30k: for research
+# Takes    half an hour on one core and 60 MB of disk per training; if interrupted, run it again
+# Licence  the captions derive from Flickr30k, for research use
 set -euo pipefail
 case " $* " in
   *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;;

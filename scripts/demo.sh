@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Generated sentences whose meaning depends on word order, two tiny models that differ in positions
-# alone, and their table. One line for four models, two at a time: diet-mt sweep demo
+# Generated sentences whose meaning depends on word order, two tiny models that differ only in positions,
+# and their table. Four models, two at a time: diet-mt sweep demo
 #
 # Makes    data/demo.en-de, checkpoints/demo with its results
 # From     nothing: the sentences are generated
 # Example  scripts/demo.sh          or          scripts/demo.sh --max-epoch 5     (options of training)
-# Takes    six minutes on one core, 120 MB of disk; run again, it continues
-# Licence  as this project
+# Takes    six minutes on one core, 120 MB of disk; if interrupted, run it again
+# Licence  that of this project
 set -euo pipefail
 case " $* " in
   *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What only a GPU shows, in five minutes: time and memory of training steps, speed of
-# decoding, stock fairseq in turns with ours, and the tests for a GPU that changed.
+# Measurements and tests that need a GPU, in five minutes: time and memory of training steps and speed of
+# decoding, stock fairseq in turns with ours, and some of the tests for a GPU.
 #
 #   scripts/gpu-checks.sh                                         five minutes
 #   scripts/gpu-checks.sh --only train --encodings diet_rel diet_abs --seconds 120
@@ -13,9 +13,9 @@
 #          --encodings NAME...  default diet_rel diet_abs sinusoidal rotary
 #          --size SIZE, --device cuda|cpu
 #
-# Each part has its share of the time that is left; one that fails or runs out of it stops no other.
-# Exit status: number of parts that failed. Needs a python with the packages, by PYTHONPATH alone if
-# need be. The rows fit into results/benchmark.
+# Each part gets a share of the remaining time; a part that fails or exceeds it does not stop the others.
+# Exit status: number of parts that failed. Requires a python with the packages, also by PYTHONPATH alone.
+# The rows have the format of results/benchmark.
 set -euo pipefail
 case " $* " in *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 
@@ -51,7 +51,7 @@ log=$out/log.txt
 : >"$log"
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export PYTHONPATH=$PWD${PYTHONPATH:+:$PYTHONPATH}
-# Ours are compiled side by side.
+# Our systems are compiled in parallel.
 export TORCHINDUCTOR_COMPILE_THREADS=${TORCHINDUCTOR_COMPILE_THREADS:-4}
 if [ "$device" = cuda ]; then
   fp16=" --fp16" compile=" --compile" vocabulary=32768 rounds=5
@@ -64,18 +64,18 @@ else # fairseq's --fp16 trains on GPUs alone
   sentences=(4 8)
 fi
 
-# In the background: a signal ends the script at once, and the part that runs with it.
+# In the background, so that a signal ends the script and the running part at once.
 bounded() { timeout --kill-after=5 "$limit" "$@" & wait $!; }
 trap 'jobs -rp | xargs -r kill; exit 143' TERM INT
 
-# NAME ARGUMENTS...: what diet-mt bench speed prints becomes NAME.jsonl.
+# NAME ARGUMENTS...: writes the output of diet-mt bench speed to NAME.jsonl.
 speed() {
   bounded python -m diet_mt bench speed --device "$device" --size "$size" --vocabulary "$vocabulary" \
     --threads 1 --batches 1 --rounds "$rounds" --warmup 0 --dropout 0.1 --seconds $((limit * 17 / 20 + 1)) \
     "${@:2}" >"$out/$1.jsonl"
 }
 
-# NAME PRECISION: training steps, ours compiled and not.
+# NAME PRECISION: training steps, ours with and without --compile.
 train() {
   local systems=("stock$fp16" "stock --bf16" "${encodings[@]/%/$2}")
   [ -z "$compile" ] || systems+=("${encodings[@]/%/$2$compile}")

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# One encoder: pretrained on English text as a masked language model, fine-tuned on CoLA, measured.
+# Pretrains one encoder on English text as a masked language model, fine-tunes it on CoLA and scores it.
 #
 # Makes    data/mlm, data/glue/CoLA, checkpoints/mlm/diet_rel.1, checkpoints/CoLA/diet_rel.1, one line
 #          of results/tasks/CoLA.jsonl
-# From     train.txt and valid.txt, documents with an empty line between them, and the folder GLUE
+# From     train.txt and valid.txt, documents separated by empty lines, and the folder GLUE
 # Example  scripts/pretrain-and-finetune.sh
 #          scripts/pretrain-and-finetune.sh --size tiny --max-update 2000    of the pretraining
-# Takes    weeks on one recent GPU for the base size (an estimate), 10 GB of disk
-# Licence  of text and tasks: each its own
+# Takes    weeks on one recent GPU at base size (an estimate), 10 GB of disk
+# Licence  those of the text and the task
 #
 # The whole grid of learning rates, epochs and seeds: diet-mt sweep glue
 set -euo pipefail

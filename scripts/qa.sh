@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
-# Fine-tunes a multilingual encoder once on SQuAD's questions and tests it in other languages of XQuAD
-# without another look (zero-shot). One line for the paper's grid and three systems: diet-mt sweep qa
-# with the options below
+# Fine-tunes a multilingual encoder once on SQuAD and tests it zero-shot in other languages of XQuAD. The
+# paper's grid and three systems: diet-mt sweep qa with the options below
 #
 # Makes    data/SQuAD, checkpoints/qa.base with the answers, rows of results/tasks
 # From     train-v1.1.json and dev-v1.1.json (rajpurkar.github.io/SQuAD-explorer), the folder xquad
 #          (github.com/google-deepmind/xquad); the vocabulary data/mlm.multi/bin and the checkpoints of
 #          diet-mt sweep mlm-multilingual
 # Example  scripts/qa.sh          or          scripts/qa.sh --batch-size 16
-# Takes    three epochs of 88,000 questions, 3 GB of disk; run again, it continues
+# Takes    three epochs of 88,000 questions, 3 GB of disk; if interrupted, run it again
 # Licence  SQuAD, XQuAD: CC BY-SA 4.0
 set -euo pipefail
 case " $* " in

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Makes the virtual environment that everything else here runs in: the pinned packages, fairseq built
-# from its source archive, and diet_mt itself, editable.
+# Creates the project's virtual environment: the pinned packages, fairseq built from its source archive, and
+# diet_mt, editable.
 #
 #   bash scripts/setup.sh                          (what `make setup` calls)
 #   PYTHON=python3.12 bash scripts/setup.sh        with another Python, >= 3.11
 #   VENV=/somewhere/else bash scripts/setup.sh     in another folder
 #
-# Needs a C++ compiler. Time: about four minutes on two cores, two of them for building fairseq; the
-# network is not used again afterwards. Disk: 1.5 GB, with CUDA packages (Linux, from PyPI) about 6 GB.
-# A second run does nothing; an interrupted one continues.
+# Requires a C++ compiler and the network, which is not used again afterwards. Time: about four minutes on
+# two cores, two of them for building fairseq. Disk: 1.5 GB, with CUDA packages (Linux, from PyPI) about
+# 6 GB. A second run does nothing; an interrupted one continues.
 set -euo pipefail
 case " $* " in *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 [ $# -eq 0 ] || { echo "error: unknown argument $1; see $0 -h" >&2; exit 2; }
@@ -17,19 +17,19 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 VENV=${VENV:-.venv}
 STAMP="$VENV/.setup-stamp"
-# The interpreter is searched for only where it is needed: see below.
+# The default, python3, is used only to create an environment: see below.
 ASKED_PYTHON=${PYTHON:-}
 
-# What the stamp holds: the inputs of this set-up, and the project folder, which the editable
-# installation points to.
+# The content of the stamp: a checksum of the inputs of this set-up, and the project folder, to which the
+# editable installation refers.
 wanted() {
   pwd -P
   checksum_of requirements/build.txt requirements/lock.txt requirements/dev.txt \
     requirements/fairseq.txt setup.py pyproject.toml scripts/setup.sh scripts/environment.sh \
-    diet_mt/kernels/cpu.cpp diet_mt/kernels/step.inc
+    diet_mt/kernels/cpu.cpp diet_mt/kernels/step.inc diet_mt/kernels/int8.inc
 }
 
-# An environment keeps its Python; asking for another one is answered, not ignored.
+# An environment keeps its Python; a request for another one is an error.
 if [ -n "$ASKED_PYTHON" ] && [ -x "$VENV/bin/python" ]; then
   asked=$(python_version "$ASKED_PYTHON")
   has=$(python_version "$VENV/bin/python")
@@ -61,8 +61,8 @@ pip install --requirement requirements/build.txt
 say "== 2/4 pinned packages, torch among them"
 pip install --no-build-isolation --requirement requirements/dev.txt
 say "== 3/4 fairseq, built from its source archive (about two minutes, without further output; Python 3.12 has a wheel)"
-# pip keeps the wheel it built in its cache, so a later environment takes seconds. Without CUDA_HOME:
-# where it is set, the build also compiles CUDA kernels that nothing here calls.
+# pip caches the wheel, so a later environment takes seconds. With CUDA_HOME set, the build would also
+# compile CUDA kernels that are not used here.
 env -u CUDA_HOME "$VENV/bin/python" -m pip --disable-pip-version-check install \
   --no-build-isolation --no-deps --requirement requirements/fairseq.txt </dev/null
 say "== 4/4 diet_mt"
@@ -70,7 +70,7 @@ pip install --no-build-isolation --no-deps --editable .
 
 "$VENV/bin/python" -c 'from fairseq.data import data_utils_fast, token_block_utils_fast' ||
   die "fairseq was installed but its compiled modules do not load; remove $VENV and set up again"
-# An optional extension that does not compile is left out without a word.
+# setuptools omits an optional extension that does not compile, without an error.
 compgen -G "diet_mt/kernels/_cpu*.so" >/dev/null ||
   die "diet_mt/kernels/cpu.cpp was not compiled; to see why: $VENV/bin/python setup.py build_ext --inplace"
 wanted >"$STAMP.part"

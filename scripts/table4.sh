@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # The paper's table 4: three systems in four directions, WMT18, base models, newstest2018 with beam 10
-# and the paper's length penalty. In one line, also as Slurm jobs: diet-mt sweep table4; the setting of
-# Vaswani et al. 2017 as printed: table4-vaswani; the same on a small machine: table4-small
+# and the paper's length penalty. The same, also as Slurm jobs: diet-mt sweep table4; in the published
+# setting of Vaswani et al. 2017: table4-vaswani; on a small machine: table4-small
 #
 # Makes    data/wmt18.de-en, data/wmt18.cs-en (for both directions), checkpoints/table4, results/table4
-# From     statmt.org, 2 GB; a folder with the archives: prepare wmt18 --from FOLDER
+# From     statmt.org, 2 GB, or a folder with the archives: prepare wmt18 --from FOLDER
 # Example  scripts/table4.sh     or     scripts/table4.sh --max-tokens-per-device 4096
-# Takes    about a day on one recent GPU for each training; 20 GB and 3 GB a training; run again, it
-#          continues
-# Licence  of the corpora: free for research; see statmt.org/wmt18/translation-task.html
+# Takes    about a day on one recent GPU per training; 20 GB of disk, and 3 GB per training; if
+#          interrupted, run it again
+# Licence  the corpora are free for research; see statmt.org/wmt18/translation-task.html
 set -euo pipefail
 case " $* " in
   *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;;

@@ -1,16 +1,15 @@
 #!/usr/bin/env bash
-# Runs the test suite against stock fairseq 0.12.2 on Python 3.10, in an environment of its own, and
-# keeps a summary (versions, command, counts, last lines) as results/stock-fairseq.txt.
+# Runs the tests with stock fairseq 0.12.2 on Python 3.10, in a separate environment, and writes a summary
+# (versions, command, counts, last lines) to results/stock-fairseq.txt.
 #
-#   bash scripts/test-stock-fairseq.sh                       all tests but the slow ones
-#   bash scripts/test-stock-fairseq.sh tests/positions       the arguments go to pytest; then the
-#                                                            summary is printed, and kept only if
-#                                                            SUMMARY names a file
+#   bash scripts/test-stock-fairseq.sh                       all tests except slow ones and those for a GPU
+#   bash scripts/test-stock-fairseq.sh tests/positions       arguments of pytest; the summary is printed,
+#                                                            or written to the file SUMMARY, if set
 #   PYTHON310=/usr/bin/python3.10 bash scripts/test-stock-fairseq.sh
 #   VENV_STOCK=/somewhere/else bash scripts/test-stock-fairseq.sh
 #
-# Needs Python 3.10 and a C++ compiler. Time: about ten minutes the first time, most of it for
-# downloading; on Linux torch brings its CUDA packages along. Disk: 7 GB. A second run only tests.
+# Requires Python 3.10 and a C++ compiler. Time: about ten minutes the first time, mostly for downloads, on
+# Linux with torch's CUDA packages. Disk: 7 GB. A second run only tests.
 set -euo pipefail
 case " $* " in *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -25,7 +24,7 @@ STAMP="$VENV_STOCK/.setup-stamp"
 wanted() {
   pwd -P
   checksum_of requirements/stock.txt requirements/stock-build.txt setup.py pyproject.toml "${BASH_SOURCE[0]}" \
-    diet_mt/kernels/cpu.cpp diet_mt/kernels/step.inc
+    diet_mt/kernels/cpu.cpp diet_mt/kernels/step.inc diet_mt/kernels/int8.inc
 }
 
 pip() { "$VENV_STOCK/bin/python" -m pip --disable-pip-version-check "$@" </dev/null; }
@@ -41,10 +40,10 @@ set_up() {
   rm -f "$STAMP"
   make_venv "$PYTHON310" "$VENV_STOCK"
   say "== 1/3 pinned packages, torch among them (a few gigabytes on Linux, once)"
-  # The pins start with pip itself: the one that reads the rest must be old enough (see the file).
+  # First the pinned pip, because newer ones do not read the rest (see the file).
   pip install "$(grep '^pip==' requirements/stock.txt)"
   pip install --requirement requirements/stock.txt
-  # It asks for numpy >= 2, which stock fairseq does not run with, and runs with older ones.
+  # py3langid requires numpy >= 2, which stock fairseq does not support, but runs with older ones.
   pip install --no-deps py3langid==0.4.0
   say "== 2/3 stock fairseq 0.12.2, built from its source archive (half a minute)"
   PIP_CONSTRAINT=requirements/stock-build.txt pip install --no-deps fairseq==0.12.2
@@ -55,7 +54,7 @@ set_up() {
   mv "$STAMP.part" "$STAMP"
 }
 
-# versions: one line for each package that the outcome depends on.
+# versions: prints a line for each package on which the outcome depends.
 versions() {
   "$VENV_STOCK/bin/python" - <<'PYTHON'
 import importlib.metadata as metadata
@@ -67,7 +66,7 @@ for name in ("fairseq", "torch", "numpy", "omegaconf", "hydra-core", "sacrebleu"
 PYTHON
 }
 
-# commit: what was tested, as far as git knows.
+# commit: prints the tested revision.
 commit() {
   local changed=
   git rev-parse --verify --quiet HEAD >/dev/null 2>&1 || { echo unknown && return 0; }
@@ -75,7 +74,7 @@ commit() {
   echo "$(git rev-parse --short=12 HEAD)$changed"
 }
 
-# per_file: how many tests of each file ran, from pytest's own record of them.
+# per_file: prints the number of tests of each file, from pytest's XML record.
 per_file() {
   "$VENV_STOCK/bin/python" - "$record" <<'PYTHON'
 import sys
@@ -107,7 +106,7 @@ summary() {
   per_file
   echo
   echo "pytest's last lines:"
-  # Folders of this machine say nothing elsewhere.
+  # Without the folders of this machine.
   grep -v '^-* generated xml file' "$log" | tail -n 25 | sed "s|$PWD/||g; s|$PWD|.|g"
 }
 
@@ -115,9 +114,9 @@ set_up
 log=$(mktemp)
 record=$(mktemp)
 trap 'rm -f "$log" "$record"' EXIT
-# Before the tests: a suite of which no test imports the plugin would pass without it.
+# Checked first, because tests that do not import the plugin would pass without it.
 "$VENV_STOCK/bin/python" -c 'import diet_mt.plugin, fairseq; assert fairseq.__version__ == "0.12.2"' ||
-  die "diet_mt cannot be imported beside stock fairseq 0.12.2 (see above)"
+  die "diet_mt cannot be imported with stock fairseq 0.12.2 (see above)"
 say "== pytest"
 status=0
 bin=$(cd "$VENV_STOCK" && pwd)/bin

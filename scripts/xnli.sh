@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# Fine-tunes a multilingual encoder once on English MNLI and tests it in other languages of XNLI
-# without another look (zero-shot). One line for the paper's grid, three systems and all languages:
-# diet-mt sweep xnli --set from=xnli --set mnli=glue
+# Fine-tunes a multilingual encoder once on English MNLI and tests it zero-shot in other languages of XNLI.
+# The paper's grid, three systems and all languages: diet-mt sweep xnli --set from=xnli --set mnli=glue
 #
 # Makes    data/XNLI, checkpoints/xnli.base, rows of results/tasks/XNLI.jsonl
 # From     the folders xnli (xnli.dev.tsv, xnli.test.tsv) and glue (MNLI/train.tsv); the vocabulary
 #          data/mlm.multi/bin and the checkpoints of diet-mt sweep mlm-multilingual
 # Example  scripts/xnli.sh          or          scripts/xnli.sh --batch-size 16
-# Takes    three epochs of 393,000 examples, 3 GB of disk; run again, it continues
+# Takes    three epochs of 393,000 examples, 3 GB of disk; if interrupted, run it again
 # Licence  XNLI: CC BY-NC 4.0; MNLI: OANC and others
 set -euo pipefail
 case " $* " in
