@@ -1,4 +1,4 @@
-"""The commands ``diet-mt bench``: their options and help."""
+"""Options and help of the commands ``diet-mt bench``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DEVICES = ("cpu", "cuda")
 
 
 def source_and_target(text: str) -> tuple[int, int]:
-    """Source and target length of a text such as ``16+15``."""
+    """Source and target length in a text such as ``16+15``."""
     source, _, target = text.partition("+")
     return positive(source), positive(target)
 
@@ -55,7 +55,7 @@ class Speed(Command):
     threads: Positive | None = option("CPU threads of each system (default torch's)", None)
     rounds: Positive = option("number of timed rounds", 9)
     warmup: Count = option("number of untimed warm-up rounds", 1)
-    seconds: Count = option("time limit for starting further rounds; 0: none", 0)
+    seconds: Count = option("seconds after which no further round starts; 0: none", 0)
     data: Folder | None = option("bin folder (default: random sentences)", None)
     vocabulary: Positive = option("vocabulary size of random sentences", 6000)
     train_tokens: Sequence[Positive] = option("tokens of a training batch", (4096,))
@@ -68,7 +68,7 @@ class Speed(Command):
     decode_tokens: Sequence[Positive] = option("source tokens of a decoding batch", (1024,))
     decode_sentences: Sequence[Positive] = option("sentences of a decoding batch", ())
     batches: Count = option("batches per round; 0: the whole data set", 2)
-    decode_length: Count = option("fixed length of hypotheses; 0: until the end mark", 20)
+    decode_length: Count = option("fixed length of hypotheses; 0: until end of sentence", 20)
     beam: Positive = option("beam size", 10)
     lenpen: Finite = option("exponent of the length penalty", 0.6)
     dropout: Share = option("dropout of all systems", 0.3)

@@ -18,7 +18,7 @@ USUAL = {"english": ("wordpiece", 30_000, 128), "multilingual": ("spm", 120_000,
 
 @dataclass(frozen=True)
 class LabelledSettings:
-    """Examples."""
+    """Subwords and length of the examples."""
 
     vocab: Folder = option("bin folder made by diet-mt prepare mlm")
     max_length: Positive = option(
@@ -46,7 +46,7 @@ class MlmSettings:
     )
     cased: bool = option("WordPiece: keep capital letters and accents", False)
     vocab_sample: Positive = option("maximum number of sentences to learn from", SPM_SAMPLE)
-    spm_coverage: Share = option("spm: share of characters covered", SPM_COVERAGE)
+    spm_coverage: Share = option("spm: character coverage", SPM_COVERAGE)
     alpha: Share = option("exponent that smooths the shares of languages; 1: no smoothing", 0.5)
     workers: int = 1  # processes; the result is the same for any number
 

@@ -38,11 +38,12 @@ class Evaluate(EvaluateRequest, Command):
 
     DATA is a folder made by fairseq-preprocess, or the corpus folder that contains it. CHECKPOINT
     is a checkpoint file, or the folder of a training. The checkpoint determines the translation
-    direction. The command adds a row to RESULTS/CORPUS.jsonl and saves the detokenized hypotheses
-    in RESULTS/CORPUS/. It accepts all options of fairseq-generate and records them in the row and
-    in the file names. Decoding is skipped if the output of the same command and checkpoint exists.
-    A row of another training with the same name is not overwritten: rename one of the two with
-    --system. A tiny model decodes 1,000 sentences in half a minute on one core.
+    direction. References are the original sentences in raw/, next to the folder of
+    fairseq-preprocess. The command adds a row to RESULTS/CORPUS.jsonl and saves the detokenized
+    hypotheses in RESULTS/CORPUS/. It accepts all options of fairseq-generate and records them in
+    the row and in the file names. Decoding is skipped if the output of the same command and
+    checkpoint exists. A row of another training with the same name is not overwritten: rename one
+    of the two with --system. A tiny model decodes 1,000 sentences in half a minute on one core.
     """
 
     passes_on = True
@@ -91,8 +92,8 @@ class Average(Command):
     optimizer state, so training cannot resume from it.
     """
 
-    checkpoints: Sequence[File] = argument("checkpoints, or use --last and --dir", (), nargs="*")
-    last: Positive | None = option("average the latest N numbered checkpoints of --dir", None)
+    checkpoints: Sequence[File] = argument("checkpoints; or give --last and --dir", (), nargs="*")
+    last: Positive | None = option("average the last N numbered checkpoints of --dir", None)
     dir: Folder | None = option("folder of the checkpoints for --last", None)
     out: File = option("checkpoint to write")
     dry_run: bool = option("only list the checkpoints to average", False)
@@ -151,9 +152,9 @@ class Export(Command):
         model, cfg, task = load_with_task(checkpoint, self.data and bin_folder(self.data))
         # Other tasks begin a translation with a symbol of its language.
         if cfg.task._name not in ("translation", "diet_translation"):
-            raise UserError(f"{checkpoint}: no export of models of the task {cfg.task._name}")
+            raise UserError(f"{checkpoint}: models of the task {cfg.task._name} cannot be exported")
         if not isinstance(model, DietTransformerModel) or model.cfg.no_cross_attention:
-            raise UserError(f"{checkpoint}: no translation model of this package")
+            raise UserError(f"{checkpoint}: not a translation model of diet-mt")
         make_folder(self.out.parent)
         with TemporaryDirectory(prefix=f"{self.out.name}.", dir=self.out.parent) as place:
             folder = Path(place, "model")
@@ -197,7 +198,7 @@ class Verify(Command):
     references: Sequence[File] = option("raw references of the rows, or gold answers", ())
     scoring: str = option("scoring of the answers", "squad", choices=SCORINGS)
     language: str = option("language of the gold answers, for --scoring mlqa", "", metavar="XX")
-    null_odds: File | None = option("null odds of SQuAD 2.0; also prints best thresholds", None)
+    null_odds: File | None = option("null_odds.json; also prints the best thresholds", None)
 
     def run(self) -> None:
         scored = [path for path in self.paths if path.suffix in (".jsonl", ".json")]

@@ -38,7 +38,7 @@ def _source(help: str, *default: None) -> Any:
 
 
 def _pair(*pairs: str) -> Any:
-    return argument(f"{', '.join(pairs)}", "en-de", nargs="?", choices=pairs, metavar="PAIR")
+    return argument(", ".join(pairs), "en-de", nargs="?", choices=pairs, metavar="PAIR")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +74,7 @@ class Corpus(Prepare):
     out: Folder | None = _out("data/CORPUS.PAIR, with SentencePiece data/CORPUS.PAIR.spm")
     text: TextSettings
     limits: Limits
-    clean: bool = option("remove training pairs beyond the limits", False, negatable=True)
+    clean: bool = option("drop training pairs outside the limits below", False, negatable=True)
 
     def settings(self) -> TextSettings:
         """The settings of the text. Raises UserError for options of other subwords."""
@@ -127,7 +127,7 @@ class Multi30k(Download):
 
     corpus = "multi30k"
     pair: str = _pair("en-de", "de-en", "en-cs", "cs-en", "de-cs", "cs-de")
-    join: Positive = option("add test sets raw/test2 to raw/testN with 2 to N captions per line", 1)
+    join: Positive = option("add test sets raw/test2 to raw/testN of 2 to N captions per line", 1)
     join_training: bool = option("also join 1 to N captions in turn in train and valid", False)
 
     def preparations(self) -> Iterator[Preparation]:
@@ -146,8 +146,8 @@ class Office(Download):
         diet-mt prepare office en-de                         downloads the archive, 200 MB
         diet-mt prepare office en-cs --from FOLDER           the archive, or en-cs.train.en.gz, ...
 
-    35,983 sentence pairs for en-de and 36,229 for en-cs, without duplicates. Blocks of 60
-    consecutive messages are assigned to one split. Takes two minutes and 100 MB. Licence: MPL 2.0.
+    35,983 sentence pairs for en-de and 36,229 for en-cs, without duplicates. Each block of 60
+    consecutive messages belongs to one split. Takes two minutes and 100 MB. Licence: MPL 2.0.
     """
 
     corpus = "office"
@@ -168,14 +168,14 @@ class Wmt18(Download):
 
     Training: Europarl v7, Common Crawl and News Commentary v13, cleaned (counts in clean.tsv).
     Validation: newstest2017. Test: newstest2018 (with --from, SacreBLEU's archive as test.tgz). The
-    data are for both directions; PAIR below is de-en or cs-en. German takes 1.7 GB of downloads, 10
-    GB of disk, 4 GB of memory and, after the downloads, an estimated hour on two cores; Czech takes
+    data serve both directions; PAIR in --out is de-en or cs-en. German takes 1.7 GB of downloads,
+    10 GB of disk, 4 GB of memory and, once downloaded, an estimated hour on two cores; Czech takes
     a quarter of that. Licence: free for research, see statmt.org/wmt18/translation-task.html.
     """
 
     corpus, defaults = "wmt18", _LARGE  # dictionary size as in fairseq's WMT recipes
     pair: str = argument(", ".join(_WMT18), choices=_WMT18, metavar="DIRECTION")
-    downloads: Folder = option("folder of downloads of both pairs", Path("data/wmt18.archives"))
+    downloads: Folder = option("folder for downloads of both pairs", Path("data/wmt18.archives"))
 
     def preparations(self) -> Iterator[Preparation]:
         from ..corpora.archives import wmt18
@@ -255,8 +255,8 @@ class Bitext(Corpus):
         diet-mt prepare bitext ja-en --from FOLDER --subwords spm --ratio 5
 
     The files of a split are aligned by line, plain or .gz. The training pairs are cleaned (counts
-    in clean.tsv). Empty or invalid lines in valid and test are an error; their sources are
-    normalized like the training text, their references are not. Changes to the files in FOLDER are
+    in clean.tsv). In valid and test, empty or invalid lines are an error, and the sources are
+    normalized like the training text, but not the references. Changes to the files in FOLDER are
     not detected: remove the output after changing them. For less than a million pairs, use fewer
     subwords, such as --bpe-merges 8000 or --spm-size 8000.
 
@@ -311,7 +311,7 @@ class Mlm(Prepare):
         diet-mt prepare mlm --setting multilingual --train de:de.gz cs:cs.gz --valid de:de.v cs:cs.v
 
     The text has one paragraph per line and an empty line between documents, plain or .gz. Changes
-    to the files are not detected: remove the folder after changing them. Writes sentences, sample,
+    to the files are not detected: remove the output after changing them. Writes sentences, sample,
     wordpiece.json or spm.model, pieces, and bin, the data for fairseq-train and the --vocab of
     glue, xnli and qa. The paper does not state whether its English model is cased.
 
@@ -408,7 +408,7 @@ class Qa(Prepare):
             --mlqa mlqa --tydiqa tydiqa --vocab data/mlm.multi/bin
 
     Reads SQuAD's JSON, plain or .gz (rajpurkar.github.io/SQuAD-explorer), and folders of official
-    test files: XQuAD (xquad.de.json), MLQA (test-context-de-question-de.json) and TyDi QA's gold
+    test sets: XQuAD (xquad.de.json), MLQA (test-context-de-question-de.json) and TyDi QA's gold
     passage task (tydiqa.fi.dev.json, finnish.dev.json or tydiqa-goldp-dev-finnish.json). Writes
     train, valid and test_COLLECTION_LANGUAGE; test sets can be added later. SQuAD takes a minute
     and 600 MB, each test set some seconds. Licence: CC BY-SA 4.0 (SQuAD, XQuAD), CC BY-SA 3.0

@@ -43,7 +43,7 @@ class Compare(Command):
     at least 0.0001. Each line has the difference of a pair with half of its 95 % interval, its
     p-value, and the number of seeds of either system.
 
-    Scores are computed from the n-gram counts in sentences/CORPUS.jsonl.gz, written by diet-mt
+    Scores are computed from the n-gram counts in sentences/CORPUS.jsonl.xz, written by diet-mt
     evaluate. --show also prints the sentences on which the first seeds of two systems differ most;
     --references adds their sources and references, matched to rows by checksum.
     """
@@ -52,7 +52,7 @@ class Compare(Command):
     systems: Sequence[str] = option(
         "two systems (default: every pair)", (), nargs=2, metavar="NAME"
     )
-    show: Positive | None = option("print N sentences that differ most; needs --systems", None)
+    show: Positive | None = option("print N sentences that differ most; requires --systems", None)
     references: Sequence[Path] = option("raw references to print with --show", ())
 
     def run(self) -> None:
@@ -84,7 +84,7 @@ class Lengths(Command):
     1,000 bootstrap resamples of the sentences in a bucket. Values are means over the seeds of a
     system; the intervals do not cover the variance between seeds.
 
-    Scores are computed from the n-gram counts in sentences/CORPUS.jsonl.gz, written by diet-mt
+    Scores are computed from the n-gram counts in sentences/CORPUS.jsonl.xz, written by diet-mt
     evaluate.
     """
 
@@ -93,10 +93,10 @@ class Lengths(Command):
         "only these systems; sinusoidal remains the baseline", (), metavar="NAME"
     )
     width: Positive = option("width of a bucket in tokens", 5, exclusive="buckets")
-    buckets: Positive | None = option("number of equally large buckets", None, exclusive="buckets")
+    buckets: Positive | None = option("number of buckets of equal size", None, exclusive="buckets")
     by_test_set: bool = option("use each test set as a bucket", False, exclusive="buckets")
     least: Positive = option("minimum number of sentences in a bucket", 100)
-    sources: Sequence[File] = option("sources that define the lengths (default: words)", ())
+    sources: Sequence[File] = option("sources whose tokens are counted (default: words)", ())
     references: Sequence[File] = option("references of --sources, to match them to rows", ())
     trained_to: Positive | None = option("length of the longest source in training", None)
     format: str = option("format of the tables", "text", choices=TABLE_FORMATS)
@@ -198,14 +198,14 @@ class Leaderboard(Command):
 
 @dataclass(frozen=True, kw_only=True)
 class Claims(Command):
-    """Decides the claims of Chen et al. 2021 by rows of results.
+    """Tests the claims of Chen et al. 2021 on rows of results.
 
         diet-mt claims                                                  the rows in results/
         diet-mt claims --readme results/README.md --figure results/summary.png
 
-    A line for each claim, pair of systems and data set with rows: the paper's difference and ours,
-    with its 95 % interval by the bootstrap of diet-mt compare, the smallest difference that the
-    data detect with 80 % power, a verdict, and the data that would decide what is undecided.
+    Prints a line for each claim, pair of systems and data set with rows: the paper's difference;
+    ours with its 95 % interval, by the bootstrap of diet-mt compare; the smallest difference that
+    the data detect with 80 % power; a verdict; if undecided, the data that would decide it.
     report/claims.yaml of the package lists the claims and their files.
 
     --figure draws figure 1: DIET-ABS and DIET-REL compared with positions at the input, by
@@ -247,7 +247,7 @@ class Curves(Command):
 
     logs: Sequence[Path] = argument("folder of a training, train.log, or .jsonl", metavar="LOG")
     out: Path = option("output path without suffix", metavar="PATH")
-    loss: bool = option("draw the loss, which --patience monitors, not perplexity", False)
+    loss: bool = option("draw the loss (monitored by --patience), not perplexity", False)
     svg: bool = option("write OUT.svg instead of OUT.png", False)
 
     def run(self) -> None:
@@ -280,8 +280,9 @@ class Figures(Command):
 
     Logits are computed in float64 by the model's own attention, including the biases of its
     projections. If a model has fewer positions than --rank-tokens or --positions, the figures of
-    all models have that smaller number. Rank plots and curves that go beyond the longest training
-    sentence mark its length. Three tiny models take half a minute.
+    all models have that smaller number. Rank plots state the lengths of the longest training
+    sentences; curves beyond the largest distance in training mark it. Three tiny models take half a
+    minute.
     """
 
     checkpoints: Sequence[Path] = argument(

@@ -31,7 +31,7 @@ def once(pairs: Sequence[tuple[str, str]], where: str) -> dict[str, str]:
 
 
 def choice(text: str) -> dict[str, str]:
-    """The pairs of ``key=value,key=value``; values may contain commas."""
+    """Name -> value of ``name=value,name=value``; values may contain commas."""
     try:
         return once([pair(part) for part in re.split(r",(?=[^,=]+=)", text)], text)
     except UserError as error:
@@ -42,7 +42,7 @@ def choice(text: str) -> dict[str, str]:
 class Sweep(Command):
     """Runs an experiment file: prepares the data, executes all runs, prints the report.
 
-        diet-mt sweep demo                         config/demo.yaml: four tiny models, eight minutes
+        diet-mt sweep demo                         config/demo.yaml: four models, 8 to 16 minutes
         diet-mt sweep multi30k --jobs 4            four runs in parallel, one thread each
         diet-mt sweep table4 --dry-run             lists every command, with its dry run
         diet-mt sweep table4 --runs direction=en-de,system=diet_rel --runs system=shaw
@@ -73,7 +73,7 @@ class Sweep(Command):
     dry_run: bool = option("only print all commands", False)
     set: Sequence[Pair] = option("value of a variable; [A,B]: several values", (), repeat=True)
     runs: Sequence[Annotated[dict[str, str], choice, "NAME=VALUE,..."]] = option(
-        "only runs with all these values; may be repeated (default all)", (), repeat=True
+        "only runs with all of these values; may be repeated (default all)", (), repeat=True
     )
     jobs: Positive | None = option("parallel runs (default: one per core; with GPUs 1)", None)
     slurm: Annotated[dict[str, str], choice, "NAME=VALUE,..."] | None = option(
@@ -107,7 +107,7 @@ class Sweep(Command):
 
 
 def check_commands(commands: Sequence[Words]) -> None:
-    """Raises UserError for an unknown command of ``diet-mt``, or invalid arguments of one."""
+    """Raises UserError for an unknown command of ``diet-mt``, and for invalid arguments."""
     from ..experiments.sweep import shown
     from .main import COMMANDS, parser_of
 
@@ -134,7 +134,7 @@ def subcommand(words: Words) -> tuple[str, Words]:
 
 
 def planned(words: Words) -> list[str]:
-    """Output of a command's dry run, or the reason of its failure; empty without a dry run."""
+    """Lines of a command's dry run, or the reason for its failure; none without a dry run."""
     from ..experiments.jobs import with_files
     from .main import main, parser_of
 

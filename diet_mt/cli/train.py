@@ -34,7 +34,9 @@ class Trained(Command):
     save_dir: Folder = option("folder for checkpoints", metavar="DIR")
     dry_run: bool = option("only print the fairseq-train command", False)
     machines: Machines
-    max_tokens_per_device: Positive | None = option("batch tokens (default: the recipe's)", None)
+    max_tokens_per_device: Positive | None = option(
+        "maximum tokens of a batch on one device (default: the recipe's)", None
+    )
 
     def request(self) -> TrainingRequest:
         """The recipe and the options given on the command line."""
@@ -83,15 +85,17 @@ class Train(Trained):
     ENCODING_SIZE. All options of fairseq-train are accepted and override the recipe. The save-dir
     contains the checkpoints, the command, the log and, at the end, a file `done`. Running the
     command again resumes from the last checkpoint, and does nothing if the training has finished. A
-    folder of another training is an error. If the recipe sets tokens-per-update, an update has the
-    same size for any number of GPUs. On several machines, run the command once on each, with
-    --nodes, --node-rank and --master, or under Slurm with srun. To disable an option of a recipe,
+    save-dir of another training is an error. If the recipe sets tokens-per-update, an update has
+    the same size for any number of GPUs. On several machines, run the command once on each with
+    --nodes, --node-rank and --master, or use srun under Slurm. To disable an option of a recipe,
     write a recipe with `extends: NAME` and `OPTION: false`.
     """
 
     data: Path = argument("folder made by diet-mt prepare or fairseq-preprocess")
     arch: str = argument("architecture: diet_rel_tiny, sinusoidal_base, ...")
-    tokens_per_update: Positive | None = option("on all devices (default: the recipe's)", None)
+    tokens_per_update: Positive | None = option(
+        "tokens of an update, over all devices (default: the recipe's)", None
+    )
 
     def run(self) -> None:
         from ..experiments.fairseq_command import translation
@@ -120,7 +124,9 @@ class Pretrain(Trained):
     system: str = argument("encoding: learned, diet_rel, diet_abs, ...")
     size: str = option("model size: tiny, small or base", "base")
     segment_encoding: str | None = _segments()
-    sequences_per_update: Positive | None = option("on all devices (default: the recipe's)", None)
+    sequences_per_update: Positive | None = option(
+        "sequences of an update, over all devices (default: the recipe's)", None
+    )
 
     def run(self) -> None:
         from ..evaluation.fairseq_options import import_fairseq
@@ -155,7 +161,7 @@ class Finetune(Trained):
     data: Path = argument("folder made by diet-mt prepare glue, xnli or qa")
     checkpoint: Path = argument("pretrained checkpoint")
     segment_encoding: str | None = _segments()
-    task: str = option("CoLA, XNLI, SQuAD, ... (default: the name of DATA)", "")
+    task: str = option("task: CoLA, XNLI, SQuAD, ... (default: the name of DATA)", "")
     system: str = option("required encoding of the checkpoint (default: any)", "")
 
     def run(self) -> None:

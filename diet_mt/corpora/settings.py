@@ -1,4 +1,4 @@
-"""Settings from parallel text to fairseq's binaries, the same for every corpus."""
+"""Settings of subwords, cleaning and binarization, shared by all corpora."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Limits:
     )
     language_chars: Positive = option("minimum characters of a side to identify its language", 40)
     certainty: NotNegative = option(
-        "minimum probability of another language; above 1: no identification", 0.9
+        "probability of another language from which a pair is dropped; above 1: none", 0.9
     )
 
 
@@ -36,17 +36,19 @@ class TextSettings:
 
     pair: tuple[str, str] = ("", "")  # source and target language
     subwords: str = option(
-        "bpe: byte-pair codes of Moses tokens; spm: SentencePiece on plain text",
+        "bpe: byte-pair encoding of Moses tokens; spm: SentencePiece on plain text",
         "bpe",
         choices=("bpe", "spm"),
     )
-    bpe_merges: Positive = option("bpe: merge operations", 6000)
+    bpe_merges: Positive = option("bpe: number of merge operations", 6000)
     bpe_words: Positive = option("bpe: number of most frequent words to learn from", BPE_WORDS)
-    dictionary: int = option("bpe: maximum size of fairseq's dictionary; -1: no limit", -1)
+    dictionary: int = option(
+        "bpe: maximum size of fairseq's dictionary; -1: no limit", -1, metavar="N"
+    )
     spm_size: Positive = option("spm: vocabulary size", 6000)
     spm_sample: Positive = option("spm: maximum number of sentences to learn from", SPM_SAMPLE)
-    spm_coverage: Share = option("spm: share of characters covered", SPM_COVERAGE)
-    clean: Limits | None = None  # None: the training pairs as they are
+    spm_coverage: Share = option("spm: character coverage", SPM_COVERAGE)
+    clean: Limits | None = None  # None: no cleaning
     workers: int = 1  # processes; the result is the same for any number
 
     def words(self) -> str:

@@ -31,14 +31,14 @@ class Search:
     beam: Positive = option("beam size", 10)
     lenpen: Finite = option("exponent of the length penalty", 0.6, exclusive="lenpen")
     length_penalty: str = option(
-        "length^LENPEN, or the paper's ((5 + length) / 6)^LENPEN",
+        "fairseq: length^LENPEN; gnmt: the paper's ((5 + length) / 6)^LENPEN",
         "fairseq",
         choices=("fairseq", "gnmt"),
     )
-    max_tokens: Positive = option("source tokens of a batch", 4096)
+    max_tokens: Positive = option("maximum source tokens of a batch", 4096)
     lenpens: Sequence[Finite] = option(
-        "exponents, of which that with the highest BLEU on the validation set is used; such rows "
-        "form separate tables",
+        "exponents to choose from by BLEU on the validation set; rows with a tuned exponent form "
+        "separate tables",
         (),
         flag="--tune-lenpen",
         metavar="LENPEN",
@@ -96,10 +96,10 @@ class EvaluationRequest:
 
     data: Path = argument("folder made by diet-mt prepare glue, xnli or qa")
     checkpoint: Path = argument("checkpoint made by diet-mt finetune")
-    task: str = option("task (default: from the name of the data)", "", metavar="NAME")
-    results: Folder | None = option("folder to save rows, such as results/tasks", None)
+    task: str = option("name of the task (default: see above)", "", metavar="NAME")
+    results: Folder | None = option("folder of rows, such as results/tasks (default: none)", None)
     system: str | None = option("name in the row (default: the encoding)", None, metavar="NAME")
-    pretrained: File | None = option("pretrained checkpoint, if it was moved", None)
+    pretrained: File | None = option("pretrained checkpoint, if not recorded by finetune", None)
     batch_size: Positive = option("examples in a batch", 64)
     dry_run: bool = option("only list the files to be written", False)
 
@@ -108,7 +108,7 @@ class EvaluationRequest:
 class PredictRequest(EvaluationRequest):
     """Predictions of a classification task: CoLA, MNLI, XNLI, ..."""
 
-    predictions: Folder | None = option("folder to write predictions", None)
+    predictions: Folder | None = option("folder of predictions (default: none)", None)
 
     def file(self, split: str) -> Path | None:
         """The file of predictions, under the name that GLUE's server requires, if any."""
@@ -135,8 +135,10 @@ class AnswerRequest(EvaluationRequest):
     file: Path | None = option("questions in SQuAD's JSON, plain or gzipped", None)
     language: str = option("language of --file: en, de, ...", "", metavar="XX")
     scoring: str = option("scoring of --file", "squad", choices=SCORINGS)
-    max_answer: Positive | None = option("subwords of an answer (default: as in training)", None)
-    n_best: Positive = option("answers to list for each question", 20)
+    max_answer: Positive | None = option(
+        "maximum subwords of an answer (default: as in training)", None
+    )
+    n_best: Positive = option("answers listed for each question", 20)
     threshold: Finite = option(
         "null odds above which a question of SQuAD 2.0 has no answer; diet-mt verify "
         "--null-odds computes the best threshold",

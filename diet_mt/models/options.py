@@ -55,7 +55,7 @@ def with_help(default: Any, help: Optional[str]) -> Any:
 
 @dataclass
 class PlaceOptions(FairseqDataclass):
-    """Encoding and sites of positions. Names have dashes, as on the command line."""
+    """Position encoding and its sites. Encodings have names with dashes, as on the command line."""
 
     position_encoding: str = with_help(
         "diet-rel",
@@ -70,8 +70,8 @@ class PlaceOptions(FairseqDataclass):
     position_input: Optional[str] = with_help(
         None,
         "additional encoding at the input, with one inside attention: "
-        f"{', '.join(AT_INPUT)} (default: that of the encoding); options of both apply to "
-        "--position-encoding",
+        f"{', '.join(AT_INPUT)} (default: that of the encoding); options that both have apply "
+        "to --position-encoding only",
     )
     position_layers: Optional[str] = with_help(
         None,
@@ -80,7 +80,7 @@ class PlaceOptions(FairseqDataclass):
     )
     position_randomized: Optional[int] = with_help(
         None,
-        "positions are a sorted random sample of this many, drawn in each training step, so that "
+        "number of positions of which each training step uses a sorted random sample, so that "
         "training covers the positions of longer sentences",
     )
     attention_scale: str = with_help(
@@ -89,7 +89,7 @@ class PlaceOptions(FairseqDataclass):
 
 
 def _encoding_field(name: str, option: Option) -> Tuple[str, Any, Any]:
-    """An option of the encodings, as a field whose help lists the encodings with this option."""
+    """A dataclass field for an option of encodings; its help lists the encodings that have it."""
     encodings = ", ".join(
         encoding if default is None or default is False else f"{encoding}: {default}"
         for encoding, default in defaults_of(name).items()
@@ -100,7 +100,7 @@ def _encoding_field(name: str, option: Option) -> Tuple[str, Any, Any]:
     return option.attribute, kind, with_help(default, f"{option.meaning}{choices} ({encodings})")
 
 
-# The options of all encodings are also fields.
+# One field for each option of any encoding.
 PositionOptions: Any = dataclasses.make_dataclass(
     "PositionOptions",
     [_encoding_field(name, option) for name, option in OPTIONS.items()],
@@ -115,13 +115,13 @@ class TranslationOptions(PositionOptions):
 
     compile: bool = with_help(
         False,
-        "train with layers and loss compiled by torch.compile: one graph per kind of layer, in a "
-        "minute when training starts (GPU)",
+        "compile layers and loss with torch.compile, for training on a GPU: one graph per kind of "
+        "layer, in the first steps, which take about a minute",
     )
     beyond_table: str = with_help(
         REFUSE,
         "rule for sentences longer than the position tables (--max-source-positions, "
-        f"--max-target-positions): {', '.join(EXTRAPOLATIONS)}; decoding can override it by "
+        f"--max-target-positions): {', '.join(EXTRAPOLATIONS)}; decoding can override it with "
         "--model-overrides",
     )
     reset_positions: bool = with_help(
@@ -132,7 +132,7 @@ class TranslationOptions(PositionOptions):
 
 
 def _flat_fields() -> Iterator[Tuple[str, Any, Any]]:
-    """fairseq's Transformer options under the names that its command line gives them."""
+    """Fields of fairseq's Transformer options, named as on its command line."""
     nested = {
         "encoder": EncDecBaseConfig,
         "decoder": DecoderConfig,
@@ -174,7 +174,7 @@ class NestedConfig(TranslationOptions, TransformerConfig):
 
     @property
     def stacks(self) -> Tuple[str, ...]:
-        """The stacks that are built."""
+        """Names of the stacks of the model."""
         return "encoder", "decoder"
 
     def signatures(self) -> List[str]:
@@ -182,9 +182,7 @@ class NestedConfig(TranslationOptions, TransformerConfig):
         return [f"{text} scale={self.attention_scale}" for text in self.encoding.continues()]
 
     def attention_scale_of(self, stack: Any, kind: str) -> float:
-        """Factor of q k^T in one kind of attention of ``stack``, the encoder's or decoder's part of
-        this configuration.
-        """
+        """Factor of q k^T in one kind of attention; ``stack``: options of encoder or decoder."""
         width = stack.embed_dim
         size = width if self.attention_scale == "model" else width // stack.attention_heads
         return float(size**-0.5 * self.encoding.content_scale_in(kind))
@@ -194,9 +192,9 @@ Config = TypeVar("Config", bound=NestedConfig)
 
 
 def nested_config(options: Any, kind: Type[Config]) -> Config:
-    """Flat options, parsed or restored -> the checked configuration of a model, of class ``kind``.
+    """The checked configuration, of class ``kind``, of flat options, parsed or restored.
 
-    Raises UserError with all invalid options.
+    Raises :class:`UserError` with a message for every invalid option.
     """
     cfg: Config = kind.from_namespace(options)
     problems = [
@@ -217,7 +215,7 @@ def nested_config(options: Any, kind: Type[Config]) -> Config:
             f"--position-layers {cfg.position_layers}: counts the layers before "
             "--*-layers-to-keep removes some; leave one of the options out"
         )
-    words = width = cfg.decoder.embed_dim
+    token_dim = width = cfg.decoder.embed_dim
     try:
         cfg.encoding = build_position(
             cfg.position_encoding,
@@ -227,20 +225,20 @@ def nested_config(options: Any, kind: Type[Config]) -> Config:
             cfg.position_layers,
             **{name: getattr(cfg, option.attribute) for name, option in OPTIONS.items()},
         )
-        words = cfg.encoding.token_dim(width)
+        token_dim = cfg.encoding.token_dim(width)
         cfg.encoding.token_dim(cfg.encoder.embed_dim)
     except UserError as error:
         problems.append(str(error))
     tied = cfg.share_decoder_input_output_embed or cfg.share_all_embeddings
-    # fairseq sets both to 512 before it reads the width.
+    # fairseq sets both to 512, its default width, before it reads the options.
     cfg.decoder.input_dim = safe_getattr(options, "decoder_input_dim", None) or width
     cfg.decoder.output_dim = safe_getattr(options, "decoder_output_dim", None) or (
-        words if tied else width
+        token_dim if tied else width
     )
-    if tied and cfg.decoder.output_dim != words:
+    if tied and cfg.decoder.output_dim != token_dim:
         problems.append(
             f"--decoder-output-dim {cfg.decoder.output_dim}: embeddings tied to the output are "
-            f"{words} wide; leave one of the options out"
+            f"{token_dim} wide; leave one of the options out"
         )
     if problems := [*_size_problems(cfg), *problems]:
         raise UserError("; ".join(problems))
@@ -272,7 +270,7 @@ def _size_problems(cfg: NestedConfig) -> Iterator[str]:
             sizes[flag(f"{side}_{name}")] = getattr(stack, name)
         width, heads = stack.embed_dim, stack.attention_heads
         if heads > 0 and width % heads:
-            yield f"--{side}-embed-dim {width}: no multiple of --{side}-attention-heads {heads}"
+            yield f"--{side}-embed-dim {width}: not a multiple of --{side}-attention-heads {heads}"
     for option, size in sizes.items():
         if size < 1:
             yield f"{option} {size}: must be at least 1"

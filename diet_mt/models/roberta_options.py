@@ -1,4 +1,4 @@
-"""Options of the encoder-only model: those of fairseq's RoBERTa, and ours."""
+"""Options of the encoder-only model: those of fairseq's RoBERTa, and further ones."""
 
 import argparse
 import dataclasses
@@ -15,13 +15,13 @@ from ..positions import SEGMENT_ENCODINGS
 from ..system.errors import UserError
 from .options import NestedConfig, PositionOptions, nested_config, unknown_choice, with_help
 
-# Default maximum sequence length in tokens: BERT's.
+# Default maximum sequence length in tokens, that of BERT.
 LONGEST = 512
 
 
 @dataclass
 class SentenceOptions(PositionOptions):
-    """Options of our encoder-only model in addition to RoBERTa's."""
+    """Options of the encoder-only model that RoBERTa does not have."""
 
     segment_encoding: str = with_help(
         "none",
@@ -45,8 +45,9 @@ class SentenceOptions(PositionOptions):
 
 
 def _roberta_fields() -> Iterator[Tuple[str, Any, Any]]:
-    """RoBERTa's options, which fairseq has as arguments of a parser, as fields with the values of
-    its base architecture.
+    """Dataclass fields of RoBERTa's options, which fairseq defines on an argument parser.
+
+    Defaults are those of RoBERTa's base architecture.
     """
     parser = argparse.ArgumentParser(add_help=False)
     RobertaModel.add_args(parser)
@@ -83,13 +84,14 @@ class SentenceConfig(NestedConfig):
 
 
 def plain_options(options: Any, task: Any = None) -> Namespace:
-    """Parsed or restored options -> all fields of ``DietRobertaConfig``, and RoBERTa's others.
+    """Parsed or restored options with all defaults: the fields of ``DietRobertaConfig``, and the
+    options that RoBERTa's base architecture adds.
 
-    ``task``: the task of the model, which may define the length of its sequences.
+    ``task``: the task of the model; its ``--tokens-per-sample`` may be the maximum length.
     """
     given = {
-        each.name: safe_getattr(options, each.name, each.default)
-        for each in dataclasses.fields(DietRobertaConfig)
+        field.name: safe_getattr(options, field.name, field.default)
+        for field in dataclasses.fields(DietRobertaConfig)
     }
     plain = Namespace(**given)
     longest = plain.max_source_positions
@@ -105,16 +107,18 @@ def plain_options(options: Any, task: Any = None) -> Namespace:
 
 
 def _tokens_per_sample(task: Any) -> Optional[int]:
-    """``--tokens-per-sample`` of ``task``, the number of positions of fairseq's RoBERTa."""
-    for options in (getattr(task, "cfg", None), getattr(task, "args", None)):  # args: older tasks
+    """``--tokens-per-sample`` of ``task``, the default number of positions of fairseq's RoBERTa."""
+    # Older tasks have ``args``.
+    for options in (getattr(task, "cfg", None), getattr(task, "args", None)):
         if length := safe_getattr(options, "tokens_per_sample", None):
             return int(length)
     return None
 
 
 def write_length(options: Any, longest: int) -> None:
-    """Writes ``longest`` as ``max_source_positions`` into the options that a model was built from,
-    so that a checkpoint stores it, and a task with another length restores the same model.
+    """Sets ``max_source_positions`` to ``longest`` in the options that a model was built from.
+
+    Checkpoints store it, so that a task with another length restores the same model.
     """
     copies = [options]
     if OmegaConf.is_config(options):
@@ -122,13 +126,16 @@ def write_length(options: Any, longest: int) -> None:
         root = options._get_parent()
         saved = None if root is None else root.get("model")
         copies += [] if saved is None else [saved]
-    for each in copies:
-        with open_dict(each) if OmegaConf.is_config(each) else nullcontext():
-            each.max_source_positions = longest
+    for copy in copies:
+        with open_dict(copy) if OmegaConf.is_config(copy) else nullcontext():
+            copy.max_source_positions = longest
 
 
 def sentence_config(options: Namespace) -> SentenceConfig:
-    """The checked configuration of the encoder. A UserError has every invalid option."""
+    """The checked configuration of the encoder.
+
+    Raises :class:`UserError` with a message for every invalid option.
+    """
     sizes = {
         f"decoder_{name}": getattr(options, f"encoder_{name}")  # never built
         for name in ("layers", "embed_dim", "ffn_embed_dim", "attention_heads")
@@ -144,13 +151,13 @@ def sentence_config(options: Namespace) -> SentenceConfig:
     if problems := [*problems, *_further_problems(options, cfg)]:
         raise UserError("; ".join(problems))
     assert cfg is not None
-    # Token embeddings have the size of BERT's, unless sinusoids of fixed size are added to them.
+    # As in BERT, token embeddings are not scaled by sqrt(E), unless fixed vectors are added.
     cfg.no_scale_embedding = not cfg.encoding.fixed_input
     return cfg
 
 
 def _further_problems(options: Namespace, cfg: Optional[SentenceConfig]) -> Iterator[str]:
-    """A message for each invalid option of encoder-only models; ``cfg`` is None after problems."""
+    """A message for each further invalid option; ``cfg`` is None if others are invalid."""
     yield from unknown_choice(options, "segment_encoding", SEGMENT_ENCODINGS)
     if cfg is not None and options.segment_encoding == "per-head" and cfg.encoding.mixes_keys:
         yield (
@@ -158,7 +165,7 @@ def _further_problems(options: Namespace, cfg: Optional[SentenceConfig]) -> Iter
             "tokens of all segments; use --segment-encoding input"
         )
     if options.position_in is not None:
-        yield f"--position-in {options.position_in}: this model is an encoder alone; leave it out"
+        yield f"--position-in {options.position_in}: this model is encoder-only; leave it out"
     if options.num_segments < 1:
         yield f"--num-segments {options.num_segments}: must be at least 1"
     longest = options.max_source_positions

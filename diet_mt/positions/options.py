@@ -1,7 +1,7 @@
 """Options of the encodings: dataclass fields made with :func:`option`.
 
-Flag, default, help and valid values are declared there and nowhere else; ``OPTIONS`` of the package
-collects them.
+The field is the only declaration of flag, default, help and valid values; ``OPTIONS`` of the
+package collects all of them.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Option:
-    """``flag`` of the command line; ``meaning``, its help; ``kind`` of the values; the ``least``
-    number or the ``choices`` of words. ``implied``: weights of a model described without it have
-    the same meaning.
+    """A command-line option of encodings.
+
+    ``flag``, such as ``--position-rank``; ``meaning``: its help; ``kind``: type of the values;
+    ``least``: smallest number; ``choices``: valid words, or empty. ``implied``: whether weights
+    have the same meaning without the option.
     """
 
     flag: str
@@ -29,17 +31,17 @@ class Option:
 
     @property
     def attribute(self) -> str:
-        """Its name among parsed options: ``position_rank`` for ``--position-rank``."""
+        """Attribute of the parsed options: ``position_rank`` for ``--position-rank``."""
         return self.flag[2:].replace("-", "_")
 
     def problem(self, value: Any) -> str | None:
-        """Why ``value`` is invalid, or None."""
+        """Error message for an invalid ``value``, or None."""
         if value is None or self.kind is bool or (self.kind is str and not self.choices):
             return None
         if self.choices:
             wanted = "" if value in self.choices else f"choose from {', '.join(self.choices)}"
         elif not isinstance(value, int if self.kind is int else (int, float)):
-            # --model-overrides takes any literal.
+            # --model-overrides accepts any literal.
             wanted = f"must be a {'whole ' if self.kind is int else ''}number"
         else:
             wanted = "" if self.least <= value < math.inf else f"must be at least {self.least}"
@@ -56,13 +58,13 @@ def option(
     choices: Iterable[str] = (),
     implied: bool = False,
 ) -> Any:
-    """A field of an encoding that is an :class:`Option`; ``kind``: by default the default's."""
+    """A dataclass field with an :class:`Option`; ``kind`` is by default the type of ``default``."""
     declared = Option(flag, meaning, kind or type(default), least, tuple(choices), implied)
     return dataclasses.field(default=default, metadata={"option": declared})
 
 
 def options_of(encoding: Any) -> Iterator[tuple[str, Option]]:
-    """The options of an encoding or its class, by field name."""
+    """Field name and option of each option of an encoding or encoding class."""
     for field in dataclasses.fields(encoding):
         if "option" in field.metadata:
             yield field.name, field.metadata["option"]
@@ -76,21 +78,21 @@ def optional(
 
 
 def rank_option() -> Any:
-    """The rank of position tables, implied by their shapes."""
-    meaning = "rank of the position tables (head size by default; concat: an eighth of the width)"
+    """The rank of position tables, which their shapes imply."""
+    meaning = "rank of position tables (by default the head size; concat: an eighth of the width)"
     return optional("--position-rank", int, meaning)
 
 
 def clip_option(default: int) -> Any:
-    """The clip of the encodings with clipped distances."""
-    return option("--position-clip", default, "largest distance with an entry of its own")
+    """The clip c of an encoding with clipped distances."""
+    return option("--position-clip", default, "maximum distance; larger ones are clipped")
 
 
 def buckets_option(default: int | None) -> Any:
-    """The number of buckets of the encodings that have them."""
-    return option("--position-buckets", default, "buckets of distances", kind=int)
+    """The number of buckets of an encoding with buckets of distances."""
+    return option("--position-buckets", default, "number of distance buckets", kind=int)
 
 
 def flag_option(flag: str, meaning: str) -> Any:
-    """A flag that is off by default, and then missing in descriptions, as before there was one."""
+    """A flag, off by default; descriptions omit it if off, like those of models older than it."""
     return option(flag, None, meaning, kind=bool)

@@ -19,20 +19,20 @@ from typing import Annotated, Any, ClassVar
 from .errors import UserError, printable
 
 OPTION = "option"  # key of the Option in the metadata of a field
-LARGEST_SEED = 2**31 - 1  # numpy accepts twice as much, but fairseq adds the epoch
+LARGEST_SEED = 2**31 - 1  # half of numpy's limit, because fairseq adds the epoch
 
 
 @dataclasses.dataclass(frozen=True)
 class Option:
-    """Arguments of argparse for a field, beyond its name, type and default."""
+    """Arguments of argparse for a field, in addition to its name, type and default."""
 
     help: str
-    flag: str = ""  # default --NAME; of a positional argument NAME
+    flag: str = ""  # default: --NAME; for a positional argument: NAME
     positional: bool = False
     metavar: str | tuple[str, ...] | None = None
     choices: Sequence[str] | None = None
     nargs: str | int | None = None  # default: + for sequences
-    usual: Callable[[], Any] | None = None  # computes the default of the command line
+    usual: Callable[[], Any] | None = None  # computes the default on the command line
     repeat: bool = False  # each use of the option adds a value
     negatable: bool = False  # --NAME and --no-NAME
     exclusive: str = ""  # options with the same label exclude each other
@@ -52,16 +52,15 @@ def argument(help: str, default: Any = MISSING, **about: Any) -> Any:
 class Command:
     """Base class of commands: dataclasses with options as fields and a method ``run``.
 
-    The docstring is the help text; a nested dataclass is a group of options. No options: ``words``,
-    all arguments; ``passed``, options for fairseq; ``known``, names of the command's own options.
+    The docstring is the help text; a nested dataclass is a group of options.
     """
 
     passes_on: ClassVar[bool] = False  # unknown options are passed to fairseq
     defaults: ClassVar[Mapping[str, Any]] = {}  # override those of nested and inherited fields
     left_out: ClassVar[Sequence[str]] = ()  # nested and inherited fields without an option
-    words: Sequence[str] = ()
-    passed: Sequence[str] = ()
-    known: Sequence[str] = ()
+    words: Sequence[str] = ()  # all arguments; this and the next two are no options
+    passed: Sequence[str] = ()  # options for fairseq
+    known: Sequence[str] = ()  # names of the command's own options
 
     def run(self) -> int | None:
         """Runs the command and returns its exit status; None means 0."""
@@ -74,7 +73,7 @@ def flag(name: str) -> str:
 
 
 def unknown(kind: str, word: str, known: Iterable[str], otherwise: str = "") -> str:
-    """``unknown command leaderbord; did you mean leaderboard?``; ``otherwise``: ending without."""
+    """``unknown command leaderbord; did you mean leaderboard?``, or ``otherwise`` as the ending."""
     names = {name.casefold(): name for name in known}
     near = difflib.get_close_matches(word.casefold(), names, n=1)
     return f"unknown {kind} {word}" + (f"; did you mean {names[near[0]]}?" if near else otherwise)
@@ -90,7 +89,7 @@ def need_known(kind: str, words: Iterable[str], known: Iterable[str], place: str
 
 
 def shell_words(text: str, place: str) -> tuple[str, ...]:
-    """``text`` split as by a shell. ``place``: prefix of the error message."""
+    """``text`` split as by a shell. Raises UserError, with prefix ``place``, for wrong quoting."""
     try:
         return tuple(shlex.split(text))
     except ValueError as error:
@@ -98,7 +97,7 @@ def shell_words(text: str, place: str) -> tuple[str, ...]:
 
 
 def need_file(path: Path, what: str = "file") -> None:
-    """Raises UserError if ``path`` is not a file. ``what``: its kind, for the message."""
+    """Raises UserError if ``path`` is not a file; ``what``: the kind of file, for the message."""
     if not path.is_file():
         raise UserError(f"{path}: no such {what}")
 
@@ -106,7 +105,7 @@ def need_file(path: Path, what: str = "file") -> None:
 def number(
     kind: Callable[[str], float], is_valid: Callable[[Any], bool], what: str
 ) -> Callable[[str], Any]:
-    """A converter of numbers. ``what``: the valid range, for the message."""
+    """A converter of text to valid numbers; ``what``: their range, for the error message."""
 
     def parse(text: str) -> float:
         try:
@@ -151,7 +150,7 @@ Pair = Annotated[tuple[str, str], pair, "NAME=VALUE"]
 
 
 def run(main: Callable[[], int | None]) -> int:
-    """The exit status of ``main``; errors in the user's input print one line and return 2."""
+    """The exit status of ``main``; for errors in the user's input, one line on stderr and 2."""
     try:
         with _sigterm_as_ctrl_c():
             return main() or 0

@@ -135,7 +135,7 @@ def one_pair_less(folder: Path) -> None:
 QUICK = {
     "cut .bin": (shortened(f"bin/{TRAIN}.bin", 2), " bytes, but train.en-de.en.idx counts "),
     "cut .idx": (shortened(f"bin/{TRAIN}.idx", 8), f"{TRAIN}.idx: 498 bytes, but its 40 sente"),
-    "other .idx": (replaced(f"bin/{TRAIN}.idx", b"x" * 99), f"{TRAIN}.idx: cut"),
+    "other .idx": (replaced(f"bin/{TRAIN}.idx", b"x" * 99), f"{TRAIN}.idx: truncated"),
     "missing .bin": (without(f"bin/{TRAIN}.bin"), f"{TRAIN}.bin: missing"),
     "missing side": (
         without("bin/valid.en-de.de.bin", "bin/valid.en-de.de.idx"),
