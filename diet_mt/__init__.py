@@ -1,8 +1,8 @@
 """diet_mt: a fairseq plugin for one question: where should position information go?
 
-Importing the package is light: it loads neither fairseq nor torch, and changes nothing. fairseq
-imports ``models`` and ``tasks`` of a --user-dir by itself, and either brings all of
-:mod:`diet_mt.plugin`. A program that has not named a --user-dir calls :func:`register`.
+Importing the package loads neither fairseq nor torch, and changes nothing. With --user-dir, fairseq
+imports ``models`` and ``tasks``; either of them imports :mod:`diet_mt.plugin`. Programs without
+--user-dir call :func:`register`.
 """
 
 from importlib import import_module
@@ -17,9 +17,9 @@ _PARTS = ("criterions", "encoders", "models", "tasks")
 def register() -> None:
     """Registers the plugin's components with fairseq and applies its patches.
 
-    To be called before a checkpoint is read or anything built; a second call does nothing.
+    Call it before reading a checkpoint or building a model; a second call does nothing.
 
-    Raises ModuleNotFoundError where fairseq is not installed.
+    Raises ModuleNotFoundError if fairseq is not installed.
     """
     import_module(f"{__name__}.plugin")
 

@@ -1,7 +1,7 @@
-"""All that fairseq registers and all that is replaced in it, once this is imported.
+"""Registers all components with fairseq, and applies patches and memory settings, on import.
 
-fairseq imports ``models/`` and ``tasks/`` of a --user-dir. These, ``criterions/`` and ``encoders/``
-import this file first, so any of them brings all.
+fairseq imports ``models/`` and ``tasks/`` of a --user-dir. These two, ``criterions/`` and
+``encoders/`` import this file, so any of them loads the whole plugin.
 """
 
 from importlib.util import find_spec

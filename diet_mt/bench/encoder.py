@@ -1,4 +1,4 @@
-"""Encoders of Chen et al. 2021: their cost (table 1) and their parameters (table 6)."""
+"""Cost (table 1) and parameters (table 6) of the encoders of Chen et al. 2021."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from .requests import BASELINES, Encoder
 from .rows import Record, environment, interleaved, need_device, quartiles, ratios
 from .worker import clocked
 
-# Shaw et al. as in the paper: vectors on keys and values. Unclipped over 512 tokens would be 511;
-# the parameters that table 6 prints are those of 1,023.
+# Shaw et al. as in the paper: vectors on keys and values. Over 512 tokens, 511 would be unclipped,
+# but the number of parameters in table 6 corresponds to 1,023.
 SHAW = {"position_clip": 1023, "position_values": True}
-# Options of the paper's models; all others have segments at the input.
+# Options of the paper's models; by default, segments are at the input.
 MODELS: dict[str, dict[str, Any]] = {
     "diet-abs": {"segment_encoding": "per-head"},
     "diet-rel": {"segment_encoding": "per-head"},
     "shaw": SHAW,
 }
-BATCHES = {"small": 8, "base": 2}  # sentences: a step takes about a second on two cores
+BATCHES = {"small": 8, "base": 2}  # sentences, for steps of about a second on two cores
 POSITIONS, VOCABULARY, MASKED = 512, 30_000, 0.15
 
-# Table 6: encoder, options, and the paper's values for English and many languages: parameters with
-# their difference to the first row, and the average score.
+# Table 6: encoder, options, and the paper's values, English and multilingual: parameters, with the
+# difference to the first row, and the average score.
 _SHARED = {"position_sharing": "layer-wise"}
 _OWN = {"position_sharing": "none"}
 TABLE_6: dict[str, tuple[str, dict[str, Any], str]] = {
@@ -49,14 +49,14 @@ TABLE_6: dict[str, tuple[str, dict[str, Any], str]] = {
     "DIET-ABS (rank 128)": ("diet-abs", _OWN, "128.6M +16.8%, 85.3, 197.4M +10.0%, 56.8"),
     "DIET-ABS (rank 128, share)": ("diet-abs", {}, "111.3M +1.1%, 85.2, 180.1M +0.6%, 58.9"),
 }
-# Columns of table 6: BERT's uncased vocabulary, and the 120,000 pieces of section 4.2.
+# Vocabularies in table 6: BERT's uncased one, and the 120,000 pieces of section 4.2.
 VOCABULARIES = {"English": 30522, "multilingual": 120000}
 
 
 def make_bert(
     encoding: str, size: str = "base", vocabulary: int = VOCABULARY, **options: Any
 ) -> DietRobertaModel:
-    """The paper's BERT with fixed random weights. ``options``: override its options."""
+    """The paper's BERT with reproducible random weights; ``options`` override the paper's."""
     words = Dictionary()
     for number in range(vocabulary - len(words)):
         words.add_symbol(str(number))
@@ -73,9 +73,9 @@ def make_bert(
 def make_steps(
     model: DietRobertaModel, tokens: Tensor, masked: Tensor
 ) -> dict[str, Callable[[], None]]:
-    """``train`` and ``forward`` over ``tokens`` (B, S), whose second half is the second segment.
+    """The functions ``train`` and ``forward``, each for one step over ``tokens`` (B, S).
 
-    A training step predicts the ``masked`` (B, S) tokens.
+    The second half of ``tokens`` is the second segment. ``masked``: (B, S), tokens to predict.
     """
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
     segments = torch.arange(tokens.size(1), device=tokens.device).ge(tokens.size(1) // 2)
@@ -97,7 +97,7 @@ def make_steps(
 
 
 def measure_all(args: Encoder) -> None:
-    """Prints a record for each encoding and measure. ``args``: of ``diet-mt bench encoder``."""
+    """Prints a record for each shape, encoding and measure of ``diet-mt bench encoder``."""
     quiet()
     need_known("encoding", args.encodings, NAMES)
     need_device(args.device)
@@ -108,7 +108,7 @@ def measure_all(args: Encoder) -> None:
 
 
 def measure(shape: str, args: Encoder) -> Iterator[Record]:
-    """Measures each encoding in turns with its baseline."""
+    """Records of each encoding, which takes turns with its baseline."""
     size = args.batch or BATCHES[shape], args.tokens
     generator = torch.Generator().manual_seed(1)
     tokens = torch.randint(4, VOCABULARY, size, generator=generator).to(args.device)
@@ -133,8 +133,8 @@ def measure(shape: str, args: Encoder) -> Iterator[Record]:
 
 
 def parameters(encoding: str, vocabulary: int, **options: Any) -> int:
-    """Number of parameters of BERT base with its pooler, for 512 tokens."""
-    # Not torch.device("meta"): fairseq draws initial weights on the CPU, wherever the model is.
+    """Number of parameters of BERT base, including the pooler, for 512 tokens."""
+    # Not torch.device("meta"), because fairseq always draws initial weights on the CPU.
     with FakeTensorMode():
         model = make_bert(encoding, "base", vocabulary, **options)
         # The pooler is the dense layer of a classification head.
@@ -144,7 +144,7 @@ def parameters(encoding: str, vocabulary: int, **options: Any) -> int:
 
 
 def table_6() -> str:
-    """Markdown table of millions of parameters, ours and the paper's, with the paper's scores."""
+    """Markdown table of parameters in millions, ours and the paper's, with the paper's scores."""
     rows, first = [], list[int]()
     for label, (encoding, options, printed) in TABLE_6.items():
         counts = [parameters(encoding, size, **options) for size in VOCABULARIES.values()]

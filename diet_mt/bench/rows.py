@@ -1,4 +1,4 @@
-"""Records of benchmarks: statistics of rounds, the environment, reading."""
+"""Records of benchmarks: statistics of rounds, environment, and reading of files."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def interleaved(
     label: str,
     until: float = math.inf,
 ) -> dict[str, list[float]]:
-    """Seconds of each turn in each timed round, without warm-up rounds. After ``until``, a time of
-    time.monotonic, no round but the first begins.
+    """Name of a turn -> its seconds in each timed round, without warm-up rounds.
 
-    One turn at a time, and each round starts with another one: what slows the machine down for a
-    while slows down all of them, and ratios are taken within a round.
+    Turns alternate, in an order that rotates between rounds, so that temporary load on the machine
+    affects all of them, and ratios are taken within a round. After ``until`` (time.monotonic), no
+    round except the first begins.
     """
     seconds: dict[str, list[float]] = {name: [] for name in turns}
     names = list(turns)
@@ -55,13 +55,13 @@ def quartiles(prefix: str, values: Sequence[float]) -> dict[str, float]:
 
 
 def ratios(values: Sequence[float], baseline: Sequence[float]) -> dict[str, float]:
-    """Quartiles of the ratios of each round, as entries of a record."""
+    """Median and quartiles of the ratios in each round, as entries of a record."""
     pairs = zip(values, baseline, strict=True)
     return quartiles("ratio_", [value / other for value, other in pairs])
 
 
 def need_device(device: str) -> None:
-    """Raises UserError if ``device`` is a GPU that does not exist."""
+    """Raises :class:`UserError` if ``device`` is "cuda" and torch has no GPU."""
     import torch
 
     if device == "cuda" and not torch.cuda.is_available():
@@ -69,7 +69,7 @@ def need_device(device: str) -> None:
 
 
 def environment(device: str, command: str, words: Sequence[str]) -> Record:
-    """Machine, versions and ``diet-mt COMMAND WORDS``, as entries of a record."""
+    """Machine, versions, date and ``diet-mt COMMAND WORDS``, as entries of a record."""
     import torch
 
     name = platform.machine()
@@ -102,7 +102,7 @@ def circumstances(record: Record) -> str:
 
 
 def read_records(files: Sequence[Path], keys: Sequence[str]) -> list[Record]:
-    """Lines of JSON. Raises UserError for a line without one of ``keys``, and for an empty file."""
+    """Rows of JSON files. Raises :class:`UserError` for a row without ``keys`` or an empty file."""
     records = []
     for path in files:
         rows = read_dicts(path, keys)

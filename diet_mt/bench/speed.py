@@ -1,6 +1,6 @@
-"""Speed of training and decoding, and memory: stock fairseq, our encodings, CTranslate2.
+"""Speed and memory of training and decoding: stock fairseq, our encodings, CTranslate2.
 
-Each system runs in a process of its own (worker.py), stock fairseq in one without the plugin.
+Each system runs in its own process (``worker.py``), stock fairseq without the plugin.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ from .rows import Record, environment, interleaved, need_device, quartiles, rati
 from .worker import RANDOM_DATA
 
 Facts = dict[str, Record]
-STOCK = "stock"  # fairseq's transformer without the plugin
+STOCK = "stock"  # fairseq's Transformer without the plugin
 CTRANSLATE2 = "ctranslate2"
-# Our models decoded by fairseq's search.
+# Our models with fairseq's beam search -> name of the model.
 UNDER_FAIRSEQ = {f"{name}:fairseq": name for name in ("diet_rel", "diet_abs")}
-# Those that decode in int8.
+# Systems that decode in int8 -> system with the same weights.
 INT8 = {f"{name}:int8": name for name in ("sinusoidal", "diet_rel", "diet_abs")}
 INT8[f"{CTRANSLATE2}:int8"] = STOCK
-# Systems that only decode -> the system whose weights they have.
+# Systems that only decode -> system with the same weights.
 WEIGHTS_OF = {CTRANSLATE2: STOCK, **UNDER_FAIRSEQ, **INT8}
 SYSTEMS = (STOCK, *COMMAND_NAMES, *WEIGHTS_OF)
-# The load on a GPU that all systems have at first, at most.
+# Maximum of the first load on a GPU, with which all systems compile at the same time.
 _SMALL = {"tokens": 2048, "sentences": 64}
-# Arguments of the command that are fields of worker.Job.
+# Arguments of the command that are passed to worker.Job.
 _OF_JOB = ("vocabulary", "batches", "decode_length", "beam", "lenpen")
 
 
 class Worker:
-    """Context manager of a worker process with one system."""
+    """A worker process with one system, as a context manager."""
 
     def __init__(self, system: str, words: Sequence[str], **job: Any) -> None:
         self.system = system
@@ -73,7 +73,7 @@ class Worker:
         self._send({"user_dir": None, **job})
 
     def ask(self, method: str, **given: Any) -> Any:
-        """The result of a method of its System. Raises UserError if the process died."""
+        """Result of a method of worker.System. Raises :class:`UserError` if the process ended."""
         self._send([method, given])
         line = self.process.stdout.readline()
         if not line:
@@ -88,7 +88,7 @@ class Worker:
         return float(self.last["seconds"])
 
     def _send(self, message: object) -> None:
-        with suppress(BrokenPipeError):  # of a dead process, which gives no answer either
+        with suppress(BrokenPipeError):  # ended: the missing answer raises the error
             print(json.dumps(message), file=self.process.stdin, flush=True)
 
     def __enter__(self) -> Worker:
@@ -103,7 +103,7 @@ class Worker:
 def model_words(system: str, sizes: Mapping[str, Any]) -> list[str]:
     """Options of fairseq-train for a model with shared embeddings.
 
-    ``sizes`` of encoder and decoder: ``layers``, ``embed_dim``, ...
+    ``sizes``: of encoder and decoder, such as ``layers`` and ``embed_dim``.
     """
     name = WEIGHTS_OF.get(system, system)
     words = ["--arch", "transformer" if name == STOCK else f"{name}_tiny"]
@@ -157,7 +157,7 @@ def _runs(system: str, device: str) -> bool:
 def measure(
     systems: Mapping[str, Sequence[str]], size: str, files: Mapping[str, str], args: Speed
 ) -> Iterator[Record]:
-    """A record for each measure, load and system; UserError at the end if one failed.
+    """Records of each measure, load and system. Raises UserError at the end if a system failed.
 
     ``systems``: name -> system and its own options; ``files``: name -> checkpoint.
     """
@@ -175,7 +175,7 @@ def measure(
     for kind in args.measures:
         names = [name for name in systems if kind == "decode" or name not in WEIGHTS_OF]
         stocks = [name for name in names if systems[name][0] == STOCK]
-        with ExitStack() as stack:  # of new processes, whose memory is not yet fragmented
+        with ExitStack() as stack:  # new processes, without fragmented memory
             crew = {name: stack.enter_context(worker(name)) for name in names}
             for load, facts, seconds in turns(crew, kind, f"{label} {kind}", args):
                 for name, fact in facts.items():
@@ -193,7 +193,7 @@ def measure(
                     about |= {"over": best} if best else {}
                     about |= {"decode_length": args.decode_length} if kind == "decode" else {}
                     numbers = summary(kind, seconds[name], seconds.get(best), facts[name])
-                    if name in WEIGHTS_OF:  # by another search: not the speed of the encoding
+                    if name in WEIGHTS_OF:  # another search or int8: not the encoding's own speed
                         numbers.pop("positions", None)
                     yield {**about, **numbers, **equal.get(name, {})}
             failed += [name for name in names if name not in crew]
@@ -204,9 +204,9 @@ def measure(
 def turns(
     crew: dict[str, Worker], kind: str, label: str, args: Speed
 ) -> Iterator[tuple[Record, Facts, dict[str, list[float]]]]:
-    """Each load with its answers and seconds per round; failed systems are removed."""
+    """Each load, with facts and seconds per round of each system; drops failed systems."""
     work, end = loads(kind, args), time.monotonic() + (args.seconds or math.inf)
-    if args.device == "cuda":  # compiling may take a minute: together, on batches that all fit
+    if args.device == "cuda":  # compiles, for up to a minute, in parallel on small batches
         small = {key: min(work[0][key], _SMALL[key]) for key in work[0].keys() & _SMALL}
         prepare(crew, kind, work[0] | small, len(crew) or 1)
     for number, load in enumerate(work):
@@ -219,7 +219,7 @@ def turns(
 
 
 def prepare(crew: dict[str, Worker], kind: str, load: Record, at_once: int = 1) -> Facts:
-    """The answers of all systems, ``at_once`` at a time; failed ones are removed."""
+    """Facts of all systems, prepared ``at_once`` in parallel; removes failed ones from ``crew``."""
 
     def answer(each: Worker) -> Record | UserError:
         try:
@@ -238,7 +238,7 @@ def prepare(crew: dict[str, Worker], kind: str, load: Record, at_once: int = 1) 
 
 
 def loads(kind: str, args: Speed) -> list[Record]:
-    """The loads: settings of the batches of a turn."""
+    """The loads of a measure: arguments of worker.System.batches."""
     if kind == "decode":
         sentences = [{"sentences": number} for number in args.decode_sentences]
         return sentences or [{"tokens": number} for number in args.decode_tokens]
@@ -247,7 +247,7 @@ def loads(kind: str, args: Speed) -> list[Record]:
 
 
 def equal_outputs(crew: Mapping[str, Worker]) -> dict[str, Record]:
-    """Number of translations equal to those of the system with the same weights."""
+    """System -> number of translations that equal those of the system with the same weights."""
     equal = {}
     for name, original in WEIGHTS_OF.items():
         if {name, original} <= crew.keys():
@@ -258,7 +258,7 @@ def equal_outputs(crew: Mapping[str, Worker]) -> dict[str, Record]:
 
 
 def summary(kind: str, own: list[float], stock: list[float] | None, facts: Record) -> Record:
-    """Milliseconds of a batch, or sentences per second, and the ratio to stock of each round."""
+    """Milliseconds per batch, or sentences per second of decoding, and ratios to stock."""
     if kind == "decode":
         record = {"unit": "sentences/s"} | quartiles("", [facts["sentences"] / s for s in own])
         record |= ratios(stock, own) if stock else {}
@@ -270,24 +270,24 @@ def summary(kind: str, own: list[float], stock: list[float] | None, facts: Recor
     return {**record, "rounds": len(own), "seconds": [round(value, 6) for value in own]}
 
 
-# Peak memory of DIET-ABS with a table of biases and with factors in queries and keys, of DIET-REL
-# and of stock fairseq over a long sentence pair.
+# Peak memory over a long sentence pair: DIET-ABS with a bias matrix and with factors in queries and
+# keys, DIET-REL, and stock fairseq.
 MEMORY_SIZES = {"layers": 2, "embed_dim": 256, "ffn_embed_dim": 256, "attention_heads": 4}
-_WORDS = 1000  # a small vocabulary, or the output layer would hide the attention
-_APPEND_FROM = "diet_mt.positions.factors:APPEND_FROM"  # sizes from which factors are used
-# Case -> its system, and constants that force table or factors.
+_WORDS = 1000  # vocabulary size, small so that attention dominates the output layer
+_APPEND_FROM = "diet_mt.positions.factors:APPEND_FROM"  # size from which factors are used
+# Case -> system, and constants that force a bias matrix or factors.
 CASES: dict[str, tuple[str, dict[str, int]]] = {
     "diet_abs, table": ("diet_abs", {_APPEND_FROM: sys.maxsize}),
     "diet_abs, factors": ("diet_abs", {_APPEND_FROM: 1}),
     "diet_rel": ("diet_rel", {}),
     STOCK: (STOCK, {}),
 }
-# Training with tables of logits: twice as many tokens need more than 20 GiB.
+# Maximum length for training with bias matrices: twice as many tokens need more than 20 GiB.
 LONGEST_TRAINING = dict.fromkeys(CASES.keys() - {"diet_abs, factors"}, 4096)
 
 
 def peak(case: str, measure: str, length: int) -> Record:
-    """Bytes and seconds of one pass; the seconds are no measure of speed."""
+    """Peak bytes, and seconds (not a measure of speed), of one pass in a new process."""
     system, constants = CASES[case]
     words = [RANDOM_DATA, *model_words(system, MEMORY_SIZES), *training_words(dropout=0.1)]
     words += ["--max-source-positions", str(length), "--max-target-positions", str(length)]
@@ -298,7 +298,7 @@ def peak(case: str, measure: str, length: int) -> Record:
 
 
 def measure_memory(args: Memory) -> None:
-    """Prints a record for each pass, case and length. ``args``: of ``diet-mt bench memory``."""
+    """Prints a record for each pass, case and length of ``diet-mt bench memory``."""
     need_known("case", args.cases, CASES)
     torch.set_num_threads(args.threads or torch.get_num_threads())
     facts = {**MEMORY_SIZES, "vocabulary": _WORDS, **environment("cpu", "bench memory", args.words)}

@@ -1,11 +1,10 @@
 """Worker process of a benchmark: one system, with or without the plugin.
 
-This file is run by its path and imports nothing of the package, because stock fairseq is measured
+This file is run by its path and imports nothing from the package, because stock fairseq is measured
 without the plugin, and fairseq skips a --user-dir that is already in ``sys.modules``. Messages are
-lines of JSON. The first message on stdin is the :class:`Job`; each further message, such as
-``["turn", {}]``, names a method of :class:`System` with its arguments, and has one answer. Between
-messages the worker blocks in ``read`` and uses no CPU time. An error ends it with a traceback on
-stderr.
+lines of JSON. The first line on stdin is the :class:`Job`; each further one, such as
+``["turn", {}]``, is a method of :class:`System` with its arguments, and gets one line as an answer.
+Between messages the worker uses no CPU time. An error ends it with a traceback on stderr.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from __future__ import annotations
 import sys
 
 if __name__ == "__main__":
-    sys.path.pop(0)  # the folder of this file, whose modules have names like "memory"
+    sys.path.pop(0)  # the folder of this file, whose requests.py would hide the package requests
 
 import argparse
 import itertools
@@ -41,16 +40,16 @@ from fairseq.tasks.translation import TranslationTask
 from fairseq.trainer import Trainer
 
 RANDOM_DATA = "random"  # in place of a data folder
-LONGEST_OUTPUT = 200  # tokens of a hypothesis of free length; the default of fairseq-generate
-# Lengths of random sentences, as in Multi30k in subwords, with the end-of-sentence symbol.
+LONGEST_OUTPUT = 200  # maximum tokens of a hypothesis; the default of fairseq-generate
+# Lengths of random sentences, including the end-of-sentence symbol, as in Multi30k in subwords.
 _MEAN, _DEVIATION, _SHORTEST, _LONGEST = 15.0, 5.0, 5, 40
 _SENTENCES = 4000
 _WARMUP_TOKENS = 8
-# Batches of CTranslate2 to choose from: batch_type and max_batch_size of translate_batch.
+# Candidates for batches of CTranslate2: batch_type and max_batch_size of translate_batch.
 _BATCHES = [("examples", size) for size in (8, 16, 32, 64)]
 _BATCHES += [("tokens", size) for size in (512, 1024, 2048)]
-_TRIAL_SENTENCES = 128  # maximum, to choose among them
-# Names of --activation-fn in CTranslate2.
+_TRIAL_SENTENCES = 128  # maximum number of sentences for timing these candidates
+# --activation-fn -> name in CTranslate2.
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "gelu_accurate": "GELUTanh"}
 
 Run = Callable[[Any], Any]  # the work on one batch
@@ -59,25 +58,25 @@ Lengths = Callable[[np.random.Generator], Any]
 
 @dataclass(frozen=True)
 class Job:
-    """One system and its work. Tokens are counted as by fairseq, padding included."""
+    """One system and its work. Numbers of tokens include padding, as in fairseq."""
 
-    words: list[str]  # of fairseq-train: data or RANDOM_DATA, then options of model and training
+    words: list[str]  # arguments of fairseq-train: data or RANDOM_DATA, then options
     user_dir: str | None  # None: fairseq without plugins
     threads: int
     vocabulary: int  # size of the dictionary of random sentences
     engine: str = "fairseq"  # of decoding: fairseq or ctranslate2
     compute_type: str = "float32"  # of ctranslate2
     checkpoint: str | None = None  # None: random weights, the same for the same words
-    constants: dict[str, int] = field(default_factory=dict)  # module:name -> its value here
+    constants: dict[str, int] = field(default_factory=dict)  # module:name -> value to set
     device: str = "cpu"
-    batches: int = 0  # of one turn, without given lengths; 0: the whole data set
-    decode_length: int = 0  # tokens of every hypothesis; 0: the model decides
+    batches: int = 0  # per turn, unless lengths are given; 0: the whole data set
+    decode_length: int = 0  # tokens of every hypothesis; 0: until the end-of-sentence symbol
     beam: int = 1
     lenpen: float = 1.0
 
 
 class System:
-    """The task of a job, with model and batches for one kind of work."""
+    """The task of a job, with the model and batches for one kind of work."""
 
     def __init__(self, job: Job) -> None:
         utils.import_user_module(Namespace(user_dir=job.user_dir))
@@ -86,13 +85,13 @@ class System:
             setattr(import_module(module), name, value)
         args = options.parse_args_and_arch(options.get_training_parser(), job.words)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of hydra, about fairseq's use of it
+            warnings.simplefilter("ignore")  # hydra's, about fairseq
             self.cfg = convert_namespace_to_omegaconf(args)
         # fairseq sets tpu with --bf16.
         self.cfg.common.tpu, self.cfg.common.cpu = False, job.device == "cpu"
         self.cfg.distributed_training.distributed_world_size = 1
         self.job, self.kind = job, ""
-        self.setup = 0.0  # seconds to build the model, and of first passes
+        self.setup = 0.0  # seconds of building models and of first passes
         self.task = self._random_task() if job.words[0] == RANDOM_DATA else self._real_task()
         self.model: Any = None
         self.data: list[Any] = []
@@ -114,9 +113,10 @@ class System:
         return task
 
     def prepare(self, kind: str, **load: Any) -> dict[str, Any]:
-        """Facts about train, forward or decode, whose model and batches it builds, and runs once.
+        """Builds the model and batches of a kind of work, runs them once, and returns facts.
 
-        ``load``: of :meth:`batches`. The model stays for further loads of the same kind.
+        ``kind``: train, forward or decode; ``load``: arguments of :meth:`batches`. fairseq's model
+        is kept for further loads of the same kind.
         """
         start = time.perf_counter()
         self.data = self.batches("test" if kind == "decode" else "train", **load)
@@ -133,7 +133,7 @@ class System:
             "sentences": sentences,
             "setup": round(self.setup, 1),
             "setting": self.setting,
-            "positions": getattr(self.model, "signature", ""),  # of ours
+            "positions": getattr(self.model, "signature", ""),  # of our models
             "plugin": "diet_mt" in sys.modules,  # it patches fairseq
         }
 
@@ -147,7 +147,7 @@ class System:
             self.run(batch)
 
     def turn(self) -> dict[str, Any]:
-        """Seconds of all batches and, on a GPU, the peak memory, which is then freed for others."""
+        """Seconds of all batches and, on a GPU, peak bytes; then frees the cached GPU memory."""
         if self.job.device == "cpu":
             return {"seconds": clocked(self.run_all)}
         self.run_all()  # allocates the freed memory
@@ -167,8 +167,8 @@ class System:
     ) -> list[Any]:
         """Batches of at most ``tokens`` and ``sentences`` on the device, equal for all systems.
 
-        ``Job.batches`` batches of a split, or a batch for each pair of source and target length in
-        ``lengths``, of random sentences with 80 to 100 % of these lengths.
+        ``Job.batches`` batches of a split; or for each pair of source and target length in
+        ``lengths``, a batch of random sentences with 80 to 100 % of these lengths.
         """
         if lengths:
             return [self.on_device(self._batch(tokens or 0, *pair)) for pair in lengths]
@@ -189,7 +189,7 @@ class System:
         return [self.on_device(batch) for batch in batches]
 
     def _batch(self, tokens: int, source: int, target: int) -> Any:
-        """A batch of random pairs, a multiple of 8 if ``tokens`` suffice."""
+        """A batch of random pairs: a multiple of 8, or one if ``tokens`` do not suffice for 8."""
         rows = tokens // max(source, target) // 8 * 8 or 1
 
         def ragged(longest: int, random: np.random.Generator) -> Any:
@@ -210,7 +210,7 @@ class System:
         if self.job.checkpoint is None:
             model = self.task.build_model(self.cfg.model)
         else:
-            # torch's safe loader must allow fairseq's options, which run no code.
+            # Allows torch's safe loader to load fairseq's options, which execute no code.
             torch.serialization.add_safe_globals([argparse.Namespace])
             load = checkpoint_utils.load_model_ensemble
             (model,), _ = load([self.job.checkpoint], task=self.task)
@@ -222,7 +222,7 @@ class System:
         """The training step of fairseq-train."""
         criterion = self.task.build_criterion(self.cfg.criterion)
         trainer = Trainer(self.cfg, self.task, self.model, criterion)
-        # By default a step that runs out of memory is skipped, and would look fast.
+        # By default, fairseq skips a step that runs out of memory, which would look fast.
         return lambda batch: trainer.train_step([batch], raise_oom=True)
 
     @torch.no_grad()
@@ -233,7 +233,7 @@ class System:
         self.model.train()
 
     def _decoding(self) -> Run:
-        """Beam search by the generator that the task builds, set up as by fairseq-generate."""
+        """Beam search by the task's generator, with the model prepared as in fairseq-generate."""
         job, model = self.job, self.model.eval()
         model.prepare_for_inference_(self.cfg)
         least, most = job.decode_length or 1, job.decode_length or LONGEST_OUTPUT
@@ -251,7 +251,7 @@ class System:
         return run
 
     def _ctranslate2(self) -> Run:
-        """The same search by CTranslate2, in the fastest of several layouts."""
+        """The same search by CTranslate2, with the fastest of several threads and batches."""
         from ctranslate2 import Translator, __version__
         from ctranslate2.converters.fairseq import set_position_encodings
 
@@ -259,7 +259,8 @@ class System:
         special = {words.pad(), words.eos()}
         rows = (row for batch in batches for row in batch["net_input"]["src_tokens"].tolist())
         sources = [[words[token] for token in row if token not in special] for row in rows]
-        # fairseq's hypotheses have decode_length tokens and an end; here, each step adds a token.
+        # fairseq's hypotheses have decode_length tokens and an end symbol, CTranslate2's a token
+        # for each of as many steps.
         steps = job.decode_length + 1 if job.decode_length else 0
         how = {"beam_size": job.beam, "length_penalty": job.lenpen}
         how |= {"max_decoding_length": steps or LONGEST_OUTPUT, "min_decoding_length": steps or 1}
@@ -291,28 +292,28 @@ class System:
             tokens = [[words.index(word) for word in hypothesis] for hypothesis in best]
             return self._numbered(batches, tokens, steps)
 
-        self.data = [batches]  # CTranslate2 makes batches of its own
+        self.data = [batches]  # CTranslate2 forms its own batches
         return run
 
     @staticmethod
     def _numbered(batches: list[Any], tokens: list[list[int]], length: int) -> dict[int, list[int]]:
-        """Tokens of the best hypotheses by number of the sentence, of ``length`` unless it is 0."""
+        """Sentence number -> tokens of the best hypothesis; all of ``length``, unless it is 0."""
         if length and {len(each) for each in tokens} != {length}:
             raise AssertionError(f"hypotheses of other lengths than {length} tokens")
         numbers = (number for batch in batches for number in batch["id"].tolist())
         return dict(zip(numbers, tokens, strict=True))
 
     def outputs(self) -> dict[int, list[int]]:
-        """Tokens of all best hypotheses, without end-of-sentence symbol, by number of sentence."""
+        """Sentence number -> tokens of the best hypothesis, without end-of-sentence symbol."""
         return {n: tokens for batch in self.data for n, tokens in self.run(batch).items()}
 
     def peak(self, kind: str, tokens: int) -> dict[str, Any]:
-        """Peak memory of one pass beyond model and optimizer, and its seconds (Linux: /proc)."""
+        """Peak bytes of a pass beyond model and optimizer, and its seconds (Linux, from /proc)."""
         both = (self._batch(length, length, length) for length in (_WARMUP_TOKENS, tokens))
         warmup, batch = map(self.on_device, both)
         self.model = self.new_model()
         run = self.runner(kind)
-        run(warmup)  # allocates persistent memory: moments of Adam, buffers of kernels
+        run(warmup)  # allocates persistent memory: Adam's moments, buffers of kernels
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # resets VmHWM
         before = _memory("VmRSS")
         seconds = clocked(partial(run, batch))
@@ -325,7 +326,7 @@ def _as_multi30k(random: np.random.Generator) -> Any:
 
 
 def random_pairs(words: Dictionary, seed: int, *lengths: Lengths) -> LanguagePairDataset:
-    """Random sentence pairs. ``lengths``: draws those of sources, and those of targets."""
+    """Random sentence pairs. ``lengths``: functions that draw those of sources and of targets."""
     random = np.random.default_rng(seed)
     sides: list[Any] = []
     for draw in lengths or (_as_multi30k, _as_multi30k):
@@ -342,10 +343,10 @@ def random_pairs(words: Dictionary, seed: int, *lengths: Lengths) -> LanguagePai
 def ctranslate2_spec(
     model: Any, source: Dictionary, target: Dictionary, options: Sequence[dict[str, Any]] = ({}, {})
 ) -> Any:
-    """CTranslate2's specification of a Transformer of fairseq, without positions. Its converter of
-    checkpoints does not read them as this fairseq does.
+    """CTranslate2's specification of one of fairseq's Transformers, without positions.
 
-    ``options``: further ones of the specifications of encoder and decoder.
+    CTranslate2's own converter reads checkpoints differently from the installed fairseq.
+    ``options``: further arguments of the specifications of encoder and decoder.
     """
     from ctranslate2.converters import fairseq
     from ctranslate2.specs import common_spec, transformer_spec
@@ -371,33 +372,33 @@ def ctranslate2_spec(
             if getattr(stack, name) is not None:
                 fairseq.set_layer_norm(getattr(spec, name), getattr(stack, name))
         table = spec.embeddings[0] if isinstance(spec.embeddings, list) else spec.embeddings
-        # The module's output, which may be wider than its weight.
+        # The output of the module, which may be wider than its weight.
         table.weight = stack.embed_tokens(torch.arange(len(stack.embed_tokens.weight))).numpy()
         spec.scale_embeddings = stack.embed_scale
         specs.append(spec)
     output = model.decoder.output_projection.weight
-    if model.decoder.project_out_dim is not None:  # one product of the two
+    if model.decoder.project_out_dim is not None:  # merges both projections
         output = output @ model.decoder.project_out_dim.weight
     specs[1].projection.weight = output.numpy()
     spec = transformer_spec.TransformerSpec(*specs)
     sides = (spec.register_source_vocabulary, source), (spec.register_target_vocabulary, target)
     for register, words in sides:
         register(["<blank>" if word == "<pad>" else word for word in words.symbols])
-    # In fairseq the end-of-sentence symbol starts a translation and ends a source.
+    # In fairseq, translations start with the end-of-sentence symbol, and sources end with it.
     spec.config.decoder_start_token = spec.config.eos_token
     spec.config.add_source_eos = True
     return spec
 
 
 def save_for_ctranslate2(spec: Any, folder: str) -> None:
-    """Writes a specification with positions."""
+    """Validates, optimizes and writes a specification that includes positions."""
     spec.validate()
     spec.optimize()
     spec.save(folder)
 
 
 def clocked(work: Callable[[], object], device: str = "cpu") -> float:
-    """Seconds of ``work``, on a GPU until its kernels have finished."""
+    """Seconds of ``work``, including the execution of its kernels on a GPU."""
     settle = torch.cuda.synchronize if device == "cuda" else lambda: None
     settle()
     start = time.perf_counter()

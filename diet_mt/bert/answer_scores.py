@@ -2,14 +2,14 @@
 
 An answer without words ("The") has an F1 of 0 in SQuAD 1.1, whatever the gold answer, but of 1 in
 version 2.0 where the gold answer is empty, too. XQuAD and TyDiQA-GoldP are scored as SQuAD 1.1 in
-every language (XTREME, Hu et al. 2020, arXiv:2003.11080). MLQA: Lewis et al. (2020),
-arXiv:1910.07475, as the published script, mlqa_evaluation_v1.py. Two of its rules look like slips
-and are retained, since published scores depend on them: the Arabic article is removed also within a
-word; and Chinese characters beyond the basic range are not split.
+every language (XTREME, Hu et al. 2020, arXiv:2003.11080). MLQA (Lewis et al. 2020,
+arXiv:1910.07475) is scored as by its script, mlqa_evaluation_v1.py. Two rules of this script look
+like errors but are retained, since published scores depend on them: the Arabic article is removed
+also within a word, and Chinese characters beyond the basic range are not split.
 
-Two things are stricter here. A question without a prediction counts as 0 also in version 2.0, whose
-script leaves it out of the mean; predictions of other questions, which the scripts ignore, are
-refused.
+Two rules are stricter than those of the scripts. A question without a prediction counts as 0 also
+in version 2.0, whose script leaves it out of the mean. Predictions of other questions, which the
+scripts ignore, raise UserError.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from ..system.errors import UserError
 from .answers import read_null_odds, read_predictions
 from .squad import Question, read_squad
 
-# Prediction, gold answers -> exact match and F1, each from 0 to 1.
+# Prediction, gold answers -> (exact match, F1), each from 0 to 1.
 Scoring = Callable[[str, Sequence[str]], tuple[float, float]]
 
-# MLQA's, as whole words; None: the language has none.
+# MLQA's, as regular expressions; None: the language has none.
 _ARTICLES: dict[str, str | None] = {
     "ar": "ال",
     "de": r"\b(?:ein|eine|einen|einem|eines|einer|der|die|das|den|dem|des)\b",
@@ -46,16 +46,16 @@ LANGUAGES = tuple(_ARTICLES)
 
 
 def squad_words(text: str) -> list[str]:
-    """An answer in lower case, without ASCII punctuation and English articles."""
+    """Words of an answer in lower case, without ASCII punctuation and English articles."""
     text = "".join(letter for letter in text.lower() if letter not in string.punctuation)
     return re.sub(r"\b(a|an|the)\b", " ", text).split()
 
 
 def need_rules(language: str) -> None:
-    """Refuses a language without scores in MLQA."""
+    """Raises UserError for a language that is not in MLQA."""
     if language not in _ARTICLES:
         known = ", ".join(LANGUAGES)
-        raise UserError(f"language '{language}': MLQA has rules for {known} alone")
+        raise UserError(f"language '{language}': MLQA has rules for {known} only")
 
 
 @cache
@@ -65,8 +65,9 @@ def _is_punctuation(character: str) -> bool:
 
 
 def mlqa_words(text: str, language: str) -> list[str]:
-    """An answer in lower case, without punctuation of any script and without articles of the
-    language; Chinese characters of the basic range are words.
+    """Words of an answer in lower case, without punctuation of any script and without articles of
+    the language; each Chinese character of the basic range is a word. Raises UserError for a
+    language that is not in MLQA.
     """
     need_rules(language)
     plain = "".join(letter for letter in text.lower() if not _is_punctuation(letter))
@@ -78,7 +79,7 @@ def mlqa_words(text: str, language: str) -> list[str]:
 
 
 def squad_scores(prediction: str, golds: Sequence[str], version_2: bool) -> tuple[float, float]:
-    """Exact match and F1, 0 to 1, each with the gold answer that gives most."""
+    """(exact match, F1) from 0 to 1, each the maximum over the gold answers."""
     listed = [squad_words(gold) for gold in golds]
     if version_2:
         # Its script leaves out gold answers that normalization makes empty, unless all are.
@@ -87,7 +88,7 @@ def squad_scores(prediction: str, golds: Sequence[str], version_2: bool) -> tupl
 
 
 def mlqa_scores(prediction: str, golds: Sequence[str], language: str) -> tuple[float, float]:
-    """``squad_scores``, by the rules of MLQA."""
+    """``squad_scores`` by the rules of MLQA. Raises as ``mlqa_words``."""
     return _best(mlqa_words(prediction, language), [mlqa_words(gold, language) for gold in golds])
 
 
@@ -110,7 +111,7 @@ def _overlap(predicted: list[str], gold: list[str]) -> float:
 
 
 def scoring_of(kind: str, language: str, questions: Sequence[Question]) -> Scoring:
-    """The scoring of a set; ``kind``: mlqa, or squad: version 2.0 if a question is impossible."""
+    """The scoring of mlqa or squad (``kind``); squad: 2.0 if a question is impossible, else 1.1."""
     if kind == "mlqa":
         return partial(mlqa_scores, language=language)
     return partial(squad_scores, version_2=any(question.impossible for question in questions))
@@ -118,7 +119,7 @@ def scoring_of(kind: str, language: str, questions: Sequence[Question]) -> Scori
 
 @dataclass(frozen=True)
 class AnswerScores:
-    """Scores of each answered question, by its id, as [exact match, F1] from 0 to 1."""
+    """Scores of a test set; ``by_id``: (exact match, F1) from 0 to 1 of each answered question."""
 
     questions: Sequence[Question]
     by_id: Mapping[str, tuple[float, float]]
@@ -146,7 +147,9 @@ class AnswerScores:
 def score(
     questions: Sequence[Question], predictions: Mapping[str, str], scoring: Scoring
 ) -> AnswerScores:
-    """Scores of predictions, by the ids of questions, each of which must have gold answers."""
+    """Scores of ``predictions``, texts by the ids of questions. Raises UserError for a question
+    without gold answers, and for predictions of other questions.
+    """
     without = [question.id for question in questions if not question.has_gold]
     if without:
         raise UserError(f"question {without[0]} has no gold answers, so there are no scores")
@@ -163,19 +166,18 @@ def score(
 def best_thresholds(
     scores: AnswerScores, predictions: Mapping[str, str], null_odds: Mapping[str, float]
 ) -> dict[str, float]:
-    """The best scores and thresholds on the odds of no answer, above which questions are left
-    unanswered: ``best_f1``, ``best_f1_thresh``, ``best_exact``, ``best_exact_thresh``. The
-    algorithm of SQuAD 2.0's evaluation script.
+    """The best scores, 0 to 100, and their thresholds, odds of no answer above which questions are
+    left unanswered: ``best_f1``, ``best_f1_thresh``, ``best_exact``, ``best_exact_thresh``. The
+    algorithm of SQuAD 2.0's evaluation script. Raises UserError for missing odds.
     """
     missing = [question.id for question in scores.questions if question.id not in null_odds]
     if missing:
-        raise UserError(f"question {missing[0]} has no odds of no answer; give those of this set")
+        raise UserError(f"question {missing[0]} has no null odds; give those of this set")
     best = {}
     ordered = sorted(scores.questions, key=lambda question: null_odds[question.id])
-    # At first, nothing is answered.
-    none_answered = sum(question.impossible for question in ordered)
+    unanswered = sum(question.impossible for question in ordered)  # score without any answer
     for place, name in enumerate(("exact", "f1")):
-        current = highest = float(none_answered)
+        current = highest = float(unanswered)
         threshold = 0.0
         for question in ordered:
             if question.impossible:
@@ -192,8 +194,9 @@ def best_thresholds(
 def score_files(
     gold: Path, predictions: Path, *, scoring: str, language: str, null_odds: Path | None = None
 ) -> str:
-    """One JSON object with the scores of ``predictions``, texts by the ids of questions; with
-    ``null_odds`` of SQuAD 2.0 also the best thresholds. ``scoring``: see ``scoring_of``.
+    """The scores of a file of predictions as one JSON object, with ``null_odds`` (SQuAD 2.0) also
+    the best thresholds. ``scoring``: the ``kind`` of ``scoring_of``. Raises UserError as ``score``
+    and ``best_thresholds``.
     """
     questions, texts = read_squad(gold), read_predictions(predictions)
     scores = score(questions, texts, scoring_of(scoring, language, questions))

@@ -95,7 +95,7 @@ def read_examples(
             example = make(dict(zip(columns, cells, strict=True)), where, count)
         except UserError as error:
             if bad_rows != SKIP:
-                raise UserError(f"{error}; mend the row, or give --bad-rows skip") from None
+                raise UserError(f"{error}; correct the row, or give --bad-rows skip") from None
             skipped += 1
             first = first or str(error)
             continue

@@ -3,8 +3,8 @@
 raw -> pieces -> input0, [input1,] label
 
 The model reads ``<s> A </s>`` or ``<s> A </s> </s> B </s>``. Examples that are too long are
-truncated as by BERT (Devlin et al. 2018), one subword at a time at the end of the longer sentence,
-so that both sentences and their special tokens remain.
+truncated as in BERT (Devlin et al. 2018): one subword at a time, at the end of the longer sentence.
+Special tokens are never removed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SHORTEST = 2 * (MARKS + 1)  # tokens: room for a subword of each sentence
 def preparation_of_glue(
     out: Path, task: glue.Task, folder: Path, given: LabelledSettings
 ) -> Preparation:
-    """``folder/TASK/*.tsv`` -> ``out``."""
+    """The preparation of a GLUE task: ``folder/TASK/*.tsv`` -> ``out``."""
     if not (out / "raw").exists():
         for file in task.files:
             plain_or_gz(folder / task.name, file.name)
@@ -44,7 +44,7 @@ def preparation_of_glue(
 def preparation_of_xnli(
     out: Path, folder: Path, mnli: Path, given: LabelledSettings
 ) -> Preparation:
-    """XNLI's dev and test files, MNLI's training file -> ``out``."""
+    """The preparation of XNLI: its dev and test files, MNLI's training file -> ``out``."""
     if not (out / "raw").exists():
         for kind in glue.XNLI_SPLITS.values():
             glue.xnli_files(folder, kind)
@@ -57,7 +57,7 @@ def preparation_of_xnli(
 def _preparation(
     out: Path, name: str, raw: Stage, sentences: int, scores: bool, given: LabelledSettings
 ) -> Preparation:
-    """``sentences``: their number in an example; ``scores``: whether labels are scores."""
+    """``sentences``: number of them in an example; ``scores``: whether labels are numbers."""
     need_fairseq(out)
     if given.max_length < SHORTEST:
         raise UserError(f"--max-length {given.max_length}: must be at least {SHORTEST}")
@@ -72,7 +72,7 @@ def _preparation(
         for file in sorted(raw_text.glob("*.label")):
             copy(file, to / file.name)
 
-    does = f"subwords, at most {given.max_length}"
+    does = f"subwords, at most {given.max_length} tokens"
     stages = [raw, Stage("pieces", does, split)]
     for part in (f"input{number}" for number in range(sentences)):
         stages.append(_binarized(out, part, pieces, dictionary, given.workers))
@@ -100,7 +100,7 @@ def _binarized(out: Path, part: str, text: Path, dictionary: Path, workers: int)
 
     def make(to: Path) -> None:
         preprocess(options(), to, out / f"preprocess.{part}.log", f"fairseq-preprocess {part}")
-        # fairseq names them test, test1, test2, ...; they are renamed to their splits.
+        # fairseq names them test, test1, test2, ...; a split may have such a name, too.
         named = to / "named"
         named.mkdir()
         for number, file in enumerate(files()):
@@ -125,8 +125,8 @@ def _counts(out: Path) -> Iterator[Count]:
 
 
 def shortened(sentences: Sequence[Sequence[str]], max_length: int) -> list[list[str]]:
-    """Subwords of one or two sentences, truncated to ``max_length`` with all special tokens, one by
-    one at the end of the longer sentence, or of the second if both are equally long.
+    """Subwords of one or two sentences, truncated to ``max_length`` tokens, special ones included:
+    one by one at the end of the longer sentence, of the second if both are equally long.
     """
     room = max_length - MARKS * len(sentences)
     if len(sentences) == 1:
@@ -146,7 +146,9 @@ def shortened(sentences: Sequence[Sequence[str]], max_length: int) -> list[list[
 def split_examples(
     lines: list[tuple[str, ...]], tokenizer: Path, max_length: int
 ) -> list[tuple[bool, tuple[str, ...]]]:
-    """Whether each example was truncated, and subwords of its sentences, joined by spaces."""
+    """Whether each example was truncated, and the subwords of its sentences, joined by spaces.
+    Raises UserError for a subword with white space.
+    """
     split = load(tokenizer).pieces
     examples = []
     for sentences in lines:
@@ -154,14 +156,14 @@ def split_examples(
         cut = shortened(pieces, max_length)
         texts = tuple(map(" ".join, cut))
         for subwords, text in zip(cut, texts, strict=True):
-            if len(text.split()) != len(subwords):  # fairseq would split it there
+            if len(text.split()) != len(subwords):  # fairseq splits at white space
                 raise UserError(f"{tokenizer}: a subword of '{text[:60]}' contains white space")
         examples.append((cut != pieces, texts))
     return examples
 
 
 def split_folder(raw: Path, out: Path, tokenizer: Path, max_length: int, workers: int) -> None:
-    """Writes missing ``out/SPLIT.input0`` and ``input1`` of all splits."""
+    """Writes missing ``out/SPLIT.input0`` and ``input1``. Raises UserError if there is no split."""
     make_folder(out)
     function = partial(split_examples, tokenizer=tokenizer, max_length=max_length)
     splits = sorted(path.name.removesuffix(".input0") for path in raw.glob("*.input0"))
@@ -184,5 +186,5 @@ def split_folder(raw: Path, out: Path, tokenizer: Path, max_length: int, workers
                     subwords += len(words)
                     unknown += words.count(UNKNOWN)
                     file.write(text + "\n")
-        say(f"{split}: {cut:,} examples of more than {max_length} subwords were truncated")
+        say(f"{split}: {cut:,} examples of more than {max_length} tokens were truncated")
         say_unknown(split, unknown, subwords)

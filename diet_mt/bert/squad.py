@@ -1,8 +1,8 @@
 """Questions in SQuAD's JSON: SQuAD 1.1 and 2.0, XQuAD, MLQA and TyDiQA-GoldP.
 
-All of them hold ``data``, a list of articles with ``paragraphs``, each of which is a ``context``
-and its questions, ``qas``. Rajpurkar et al. (2016), arXiv:1606.05250; Rajpurkar et al. (2018),
-arXiv:1806.03822, for ``is_impossible``.
+A file holds ``data``, a list of articles with ``paragraphs``, each of which has a ``context`` and
+its questions, ``qas`` (Rajpurkar et al. 2016, arXiv:1606.05250). ``is_impossible``: Rajpurkar et
+al. (2018), arXiv:1806.03822.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any
 from ..system.errors import UserError
 from ..system.files import raw_bytes
 
-# Collection -> the names of its files, plain or gzipped; the group is the language of context and
-# question (MLQA also has files where they differ, which the paper does not report).
+# Collection -> the names of its files; the group is the language of both context and question.
+# MLQA also has files where the two differ, whose scores Chen et al. (2021) do not report.
 _FILES = {
     "xquad": r"xquad\.([a-z]{2})\.json",
     "mlqa": r"test-context-([a-z]{2})-question-\1\.json",
@@ -29,7 +29,7 @@ _FILES = {
 NAMES = {"xquad": "XQuAD", "mlqa": "MLQA", "tydiqa": "TyDiQA-GoldP"}
 SCORINGS = ("squad", "mlqa")
 _HALF = re.compile("[\ud800-\udfff]")
-# TyDi QA writes languages out.
+# TyDi QA names languages in full.
 _CODES = {
     "arabic": "ar", "bengali": "bn", "english": "en", "finnish": "fi", "indonesian": "id",
     "korean": "ko", "russian": "ru", "swahili": "sw", "telugu": "te",
@@ -51,13 +51,13 @@ class GoldAnswer:
 
 @dataclass(frozen=True)
 class Question:
-    """One question about one context. Without answers it is impossible, or has no gold answers."""
+    """A question about a context. No answers: it is impossible, or they are not published."""
 
     id: str
     text: str
     context: str
     answers: tuple[GoldAnswer, ...] = ()
-    impossible: bool = False  # the context does not answer it, and that is known
+    impossible: bool = False  # marked as not answered by the context
 
     @property
     def has_gold(self) -> bool:
@@ -66,7 +66,7 @@ class Question:
 
     @property
     def golds(self) -> list[str]:
-        """The texts of the answers; one empty text if it is impossible."""
+        """The texts of the answers; one empty text if there are none."""
         return [answer.text for answer in self.answers] or [""]
 
 
@@ -81,7 +81,9 @@ class QuestionSource:
 
 
 def test_sets(collection: str, folder: Path) -> list[QuestionSource]:
-    """The test sets of one collection in a folder, sorted by language; one per language."""
+    """The test sets of a collection in a folder, sorted by language. Raises UserError if there is
+    none, for two of one language, and for an unknown language.
+    """
     pattern = re.compile(rf"{_FILES[collection]}(?:\.gz)?")
     sources: dict[str, QuestionSource] = {}
     for file in sorted(folder.iterdir()) if folder.is_dir() else []:
@@ -97,25 +99,27 @@ def test_sets(collection: str, folder: Path) -> list[QuestionSource]:
         scoring = "mlqa" if collection == "mlqa" else "squad"
         sources[language] = QuestionSource(f"test_{collection}_{language}", language, scoring, file)
     if not sources:
-        raise UserError(f"{folder}: no file is named as {collection} names its test sets")
+        raise UserError(f"{folder}: no file has the name of a test set of {collection}")
     return [sources[language] for language in sorted(sources)]
 
 
 def read_squad(path: Path) -> list[Question]:
-    """All questions of a file, plain or gzipped, in order; at least one, with different ids."""
+    """All questions of a file, plain or gzipped, in order. Raises UserError for no questions, a
+    repeated id, and invalid JSON or fields.
+    """
     questions = list(_questions(read_json(path), str(path)))
     if not questions:
         raise UserError(f"{path}: no questions")
     seen: set[str] = set()
     for question in questions:
         if question.id in seen:
-            raise UserError(f"{path}, question {question.id}: there are two with this id")
+            raise UserError(f"{path}, question {question.id}: duplicate id")
         seen.add(question.id)
     return questions
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file, plain or gzipped."""
+    """The content of a JSON file, plain or gzipped. Raises UserError for invalid JSON or UTF-8."""
     content = raw_bytes(path)
     try:
         return json.loads(content.decode("utf-8-sig"))
@@ -155,7 +159,7 @@ def _answer(entry: Any, context: str, where: str) -> GoldAnswer:
 
 
 def _field(holder: Any, key: str, kind: type, where: str) -> Any:
-    """A field of the given type; texts are not empty and have no lone surrogates."""
+    """A field of the given type. Raises UserError also for empty text and lone surrogates."""
     value: Any = holder.get(key) if isinstance(holder, dict) else None
     fault = "" if type(value) is kind else f"expected a {kind.__name__} as in SQuAD's JSON"
     if kind is str and not fault:

@@ -221,5 +221,5 @@ def read_features(folder: Path) -> Features:
     except (OSError, ValueError, EOFError, IndexError) as error:
         raise UserError(f"{folder}: damaged ({error}); prepare it again") from None
     if not fits:
-        raise UserError(f"{folder}: its arrays do not fit each other; prepare it again")
+        raise UserError(f"{folder}: arrays of different sizes; prepare it again")
     return features

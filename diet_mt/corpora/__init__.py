@@ -1,1 +1,1 @@
-"""Parallel text, from its publisher to fairseq's binaries. Nothing here imports torch."""
+"""Preparation of parallel text, from download to fairseq's binaries, without torch."""

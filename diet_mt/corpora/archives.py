@@ -1,13 +1,13 @@
-"""Corpora that are published as archives: WMT18 news, and the translations of LibreOffice.
+"""Corpora published as archives: WMT18 news, and the translations of LibreOffice.
 
 WMT18, German or Czech with English, is the training data of the paper's Table 4: Europarl v7,
-Common Crawl and News Commentary v13, joined byte by byte, since they are cleaned afterwards;
-newstest2017 to validate, and newstest2018, as SacreBLEU has it, to test.
+Common Crawl and News Commentary v13, concatenated as bytes, because cleaning follows. The
+validation set is newstest2017, the test set SacreBLEU's newstest2018.
 
 LibreOffice 7.4.7, help and interface, is English with German or Czech, from the archive or from
-texts made of it. Blocks of 60 consecutive messages of a file are in one split, drawn at random
-(``corpora.yaml``), so that no page's neighbours are in two. An English text counts once, whatever
-its case and punctuation: in test before valid, in valid before train.
+text files extracted from it. Blocks of 60 consecutive messages of a file are assigned to a split at
+random (``corpora.yaml``), so that most neighbours are in the same split. English duplicates, up to
+case and punctuation, are dropped: test has priority over valid, and valid over train.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Pair = tuple[str, str]  # English, and the other language
 
 
 def wmt18(out: Path, text: TextSettings, source: Source, downloads: Path) -> Preparation:
-    """The preparation of WMT18. ``downloads``: folder of archives of both pairs."""
+    """The preparation of WMT18. ``downloads``: folder of archives, shared by both pairs."""
     pair, (src, tgt) = "-".join(text.pair), text.pair
     extracted, training = out / "extracted", source.entry["training"]
     names = [*training, _DEV] if not extracted.exists() else []
@@ -56,7 +56,7 @@ def wmt18(out: Path, text: TextSettings, source: Source, downloads: Path) -> Pre
     dev = [f"{stem}-src.{src}.sgm", f"{stem}-ref.{tgt}.sgm"]
 
     def extract_all(to: Path) -> None:
-        # The test set, too: a failed download is better known before the rest begins.
+        # Includes the test set, so that a failed download is reported early.
         files = fetch(source, [*names, *tests], downloads)
         for archive, stem in training.items():
             extract(files[archive], to, [f"{stem}.{pair}.{lang}" for lang in text.pair])
@@ -103,9 +103,9 @@ def segments_of(source: Path, target: Path) -> list[tuple[str, str]]:
 
 
 def read_segments(path: Path) -> list[str]:
-    """The sentences of a file, entities replaced, each run of white space as one space.
+    """The sentences of an SGML file, with entities replaced and white space normalized.
 
-    WMT's files are no valid SGML: like SacreBLEU, this searches for ``<seg id="7">...</seg>`` only.
+    WMT's files are not valid SGML; like SacreBLEU, this only searches for ``<seg>...</seg>``.
     """
     try:
         text = raw_bytes(path).decode("utf-8")
@@ -114,14 +114,14 @@ def read_segments(path: Path) -> list[str]:
     sentences = [" ".join(unescape(raw).split()) for raw in _SEGMENT.findall(text)]
     begun = len(_BEGINNING.findall(text))
     if not sentences or begun != len(sentences):
-        raise UserError(f"{path}: {begun} segments begin and {len(sentences)} end; not a whole set")
+        raise UserError(f"{path}: {begun} segments begin and {len(sentences)} end; incomplete")
     if "" in sentences:
         raise UserError(f"{path}, segment {sentences.index('') + 1}: empty")
     return sentences
 
 
 def unescape(text: str) -> str:
-    """Replaces XML's entities, once: ``&amp;lt;`` becomes ``&lt;``."""
+    """``text`` with XML's entities replaced once: ``&amp;lt;`` becomes ``&lt;``."""
     return _ENTITY.sub(_character, text)
 
 
@@ -163,8 +163,8 @@ def office(out: Path, text: TextSettings, source: Source) -> Preparation:
 
 
 def messages(archive: Path, lang: str) -> list[list[Pair]]:
-    """The messages of each translated file, by path: 4 to 100 English words, 3 to 100 others, and a
-    longer side of less than 2.5 times the characters.
+    """The messages of each translated file, in the order of paths: 4 to 100 English words, 3 to 100
+    words of another text, and a longer side of less than 2.5 times the characters.
     """
     files = {}
     try:
@@ -197,7 +197,7 @@ def catalogue(file: IO[bytes]) -> Iterator[Pair]:
 
 def _plain(text: str) -> str:
     text = re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), text)
-    text = _MARKUP.sub(" ", text).replace("~", "")  # which marks a menu's accelerator
+    text = _MARKUP.sub(" ", text).replace("~", "")  # ~ marks the access key of a menu
     return _BEFORE_MARK.sub(r"\1", " ".join(text.split()))
 
 
@@ -209,7 +209,7 @@ def _is_taken(english: str, other: str) -> bool:
 
 
 def split(files: list[list[Pair]], held_out: dict[str, list[int]]) -> dict[str, list[Pair]]:
-    """The messages of each split; ``held_out``: numbers of the blocks of ``valid`` and ``test``."""
+    """The messages of each split; ``held_out``: block numbers of ``valid`` and ``test``."""
     blocks = [file[at : at + _BLOCK] for file in files for at in range(0, len(file), _BLOCK)]
     split_of = {number: name for name, numbers in held_out.items() for number in numbers}
     seen: set[str] = set()

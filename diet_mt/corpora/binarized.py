@@ -1,7 +1,7 @@
 """Dictionaries and binarized data of fairseq-preprocess, read without fairseq.
 
-fairseq maps its files into memory and reads them when they are needed: a file that is cut, missing
-or of another dictionary ends a training late and without a reason, or goes unnoticed.
+fairseq maps its files into memory and reads them on demand: a truncated or missing file, or one of
+another dictionary, makes a training fail late without a clear error, or goes unnoticed.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from ..system.files import decoded, lines_in, raw_lines, sha256, write_lines
 from ..system.process import python_module, watch
 
 UNKNOWN = "<unk>"
-# What fairseq puts before the entries of a dictionary, and, for masked words, after them.
+# fairseq's special symbols: before the entries of a dictionary, and for masked words after them.
 FIRST = ("<s>", "<pad>", "</s>", UNKNOWN)
 MASK = "<mask>"
-MULTIPLE = 8  # the size of a dictionary is one of it, for tensor cores
+MULTIPLE = 8  # sizes of dictionaries are multiples of it, for tensor cores
 AGAIN = "remove its folder and prepare the data again"  # hint for a damaged file
-_OVERWRITES = " #fairseq:overwrite"
+_OVERWRITES = " #fairseq:overwrite"  # ends the line of a word that replaces an earlier one
 
-# An .idx file: 9 bytes of magic, 8 of version, 1 for the type of a token, 8 for the number of
-# sentences; then for each its length (4 bytes) and its offset in the .bin file (8 bytes).
+# An .idx file: magic (9 bytes), version (8), type of a token (1) and number of sentences (8); then
+# the length of each sentence (4 bytes) and its offset in the .bin file (8 bytes).
 _MAGIC = b"MMIDIDX\x00\x00"
 _HEAD = 26
 _KINDS = (None, "<u1", "<i1", "<i2", "<i4", "<i8", "<f8", "<f8", "<u2", "<u4", "<u8")
 _PAIR = re.compile(r"[^.]+\.(?P<source>[^.-]+)-(?P<target>[^.-]+)\.(?P<side>[^.]+)")
 _BLOCK = 1 << 24  # tokens read at a time
-# The text of an .idx file: the first of these that exists.
+# Candidates for the text of an .idx file; the first existing one counts.
 _TEXT = ("clean/{split}.{part}", f"{RAW}/{{split}}.{{part}}", "pieces/{split}")
 
 _SUM = re.compile(r"([0-9a-f]{64})  (\S.*)")
 
 
 def need_fairseq(out: Path) -> None:
-    """Refuses to go on without fairseq, or with a folder ``out`` that it cannot write to."""
+    """Raises :class:`UserError` if fairseq is missing or ``out`` has a comma in its path."""
     if find_spec("fairseq_cli") is None:
         raise UserError("fairseq is not installed; install it (requirements/fairseq.txt)")
     if "," in str(out):  # separates names, for fairseq
@@ -51,21 +51,21 @@ def need_fairseq(out: Path) -> None:
 
 
 def shares(workers: int) -> int:
-    """fairseq-preprocess's --workers: parts of a file, each for a process of its own.
+    """``--workers`` of fairseq-preprocess: parts of a file, each with its own process.
 
-    Its first process starts when all others have ended, so one part per core would take twice the
-    time. The result is the same for any number.
+    The first part starts after all others have ended, so one part per core would take twice the
+    time. The result does not depend on the number.
     """
     return 4 * workers
 
 
 def shown(options: Sequence[object], to: Path) -> str:
-    """The command that writes the folder ``to``, to be pasted."""
+    """The shell command that writes the folder ``to``."""
     return shlex.join(["fairseq-preprocess", *_words(options, to)])
 
 
 def preprocess(options: Sequence[object], to: Path, log: Path, name: str = "") -> None:
-    """Writes the folder ``to``, and fairseq's output to ``log``."""
+    """Runs fairseq-preprocess, which writes the folder ``to``; its output goes to ``log``."""
     command = python_module("fairseq_cli.preprocess", *_words(options, to))
     watch(name or "fairseq-preprocess", command, log, to)
 
@@ -75,8 +75,8 @@ def _words(options: Sequence[object], to: Path) -> list[str]:
 
 
 def read_dictionary(path: Path) -> dict[str, int]:
-    """Number of each entry of a ``dict.txt``: fairseq's own first, then a word and its count per
-    line; a word may be repeated only to overwrite the earlier one.
+    """Entry -> number in a ``dict.txt``, including fairseq's special symbols. Raises
+    :class:`UserError` for lines other than a word and its count, and for repeated words.
     """
     numbers = {symbol: number for number, symbol in enumerate(FIRST)}
     for row, raw in enumerate(raw_lines(path), start=1):
@@ -84,25 +84,24 @@ def read_dictionary(path: Path) -> dict[str, int]:
         line = decoded(raw, where).rstrip()
         entry, _, count = line.removesuffix(_OVERWRITES).rpartition(" ")
         if not (entry and count.isdecimal() and raw.endswith(b"\n")):
-            raise UserError(f"{where}: no word with its count; {AGAIN}")
+            raise UserError(f"{where}: not a word with its count; {AGAIN}")
         if entry in numbers and not line.endswith(_OVERWRITES):
-            raise UserError(f"{where}: the same word again, '{entry}'; {AGAIN}")
+            raise UserError(f"{where}: duplicate word '{entry}'; {AGAIN}")
         numbers[entry] = len(FIRST) + row - 1
     return numbers
 
 
 def dictionary_size(path: Path) -> int:
-    """Entries of a dictionary, with fairseq's own before them."""
-    # Not the number of names: an entry that overwrites another leaves its number unused.
+    """Number of entries of a dictionary, including fairseq's special symbols."""
+    # Not the number of words: an entry that overwrites another leaves a number unused.
     return max(read_dictionary(path).values()) + 1
 
 
 def write_dictionary(symbols: Iterable[str], out: Path, later: int = 0) -> None:
-    """Writes the pieces of a subword model for ``--srcdict``, padded to a multiple of 8 entries;
-    ``later``: entries that fairseq will append.
+    """Writes a ``--srcdict`` of the pieces of a subword model, padded to a multiple of 8.
 
-    fairseq's own dictionary would contain every character that the model does not know. Counts are
-    not used after preprocessing; here they are 1.
+    A dictionary made by fairseq would contain characters that the model does not know. Counts are
+    not used after preprocessing; here they are 1. ``later``: entries that fairseq will append.
     """
     entries = list(symbols)
     missing = -(len(FIRST) + len(entries) + later) % MULTIPLE
@@ -111,8 +110,8 @@ def write_dictionary(symbols: Iterable[str], out: Path, later: int = 0) -> None:
 
 
 def bin_folder(data: Path) -> Path:
-    """``data`` or, of a prepared corpus, its ``bin``: the folder with the dictionary."""
-    # A corpus may have a dictionary outside of its bin, too.
+    """The folder with binarized data: ``data/bin`` of a prepared corpus, or ``data`` itself."""
+    # "bin" first: a corpus may also have a dictionary outside of it.
     for folder in (data / "bin", data):
         if folder.is_dir() and any(folder.glob("dict*.txt")):
             return folder
@@ -121,7 +120,7 @@ def bin_folder(data: Path) -> Path:
 
 
 def language_pair(data: Path, subset: str = "") -> tuple[str, str]:
-    """Source and target language of a subset of a binarized folder, or of any."""
+    """Source and target language of ``subset``, or of any subset, in a binarized folder."""
     part = re.escape(subset) or "[^.]+"
     pattern = re.compile(rf"{part}\.([^.-]+)-([^.-]+)\.\1\.(idx|bin)")
     names = sorted(path.name for path in data.iterdir()) if data.is_dir() else []
@@ -133,26 +132,26 @@ def language_pair(data: Path, subset: str = "") -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Index:
-    """An .idx file: the type of a token in the .bin file, and the tokens of each sentence."""
+    """An .idx file: the type of tokens in the .bin file, and the length of each sentence."""
 
     kind: np.dtype[np.generic]
     lengths: np.ndarray
 
     @property
     def size(self) -> int:
-        """Bytes of the .bin file."""
+        """Size of the .bin file in bytes."""
         return int(self.lengths.sum(dtype=np.int64)) * self.kind.itemsize
 
 
 def read_index(path: Path) -> Index:
-    """The index in an .idx file, which must be complete."""
+    """The content of an .idx file. Raises :class:`UserError` if it is damaged."""
     try:
         with open(path, "rb") as file:
             head = file.read(_HEAD)
             count = int.from_bytes(head[18:], "little")
             code = head[17] if len(head) == _HEAD else 0
             if head[:9] != _MAGIC or not 0 < code < len(_KINDS):
-                raise UserError(f"{path}: cut, or no index of fairseq-preprocess; {AGAIN}")
+                raise UserError(f"{path}: truncated, or not by fairseq-preprocess; {AGAIN}")
             size, expected = path.stat().st_size, _HEAD + 12 * count
             if size != expected:
                 sizes = f"{size:,} bytes, but its {count:,} sentences take {expected:,}"
@@ -171,7 +170,7 @@ def sentences_in(path: Path) -> int:
 
 
 def indices(folder: Path) -> list[Path]:
-    """All .idx files below a folder, including those that a .bin file lacks."""
+    """All .idx files below a folder, including missing ones of existing .bin files."""
     files = {
         path.with_suffix(".idx") for end in ("idx", "bin") for path in folder.rglob(f"*.{end}")
     }
@@ -179,9 +178,9 @@ def indices(folder: Path) -> list[Path]:
 
 
 def faults(folder: Path, *, besides: str = "", tokens: bool = False) -> Iterator[str]:
-    """Faults of the binarized data below a folder, a line each.
+    """Messages about faults of the binarized data below a folder.
 
-    ``besides``: prefix of splits to omit; ``tokens``: check all tokens against the dictionary.
+    ``besides``: prefix of file names to omit; ``tokens``: check all tokens against the dictionary.
     """
     size = cache(dictionary_size)
     for path in indices(folder):
@@ -202,13 +201,13 @@ def faults(folder: Path, *, besides: str = "", tokens: bool = False) -> Iterator
 
 
 def need_whole(folder: Path, *, besides: str = "") -> None:
-    """Raises UserError for a fault of a folder; tokens are not checked."""
+    """Raises :class:`UserError` for the first fault of a folder; tokens are not checked."""
     for fault in faults(folder, besides=besides):
         raise UserError(fault)
 
 
 def need_source(folder: Path, subset: str, lang: str) -> None:
-    """:func:`need_whole` for the data that translating a subset from ``lang`` requires."""
+    """Raises :class:`UserError` for a fault of the data for translating a subset from ``lang``."""
     pair = language_pair(folder, subset)
     _complete(folder / f"{subset}.{'-'.join(pair)}.{lang}.idx")
     for side in pair:
@@ -216,7 +215,7 @@ def need_source(folder: Path, subset: str, lang: str) -> None:
 
 
 def _complete(path: Path) -> Index:
-    """The index of a .bin file of the expected length."""
+    """The index of an .idx file whose .bin file has the expected length."""
     index, data = read_index(path), path.with_suffix(".bin")
     if not data.is_file():
         raise UserError(f"{data}: missing; {AGAIN}")
@@ -246,16 +245,16 @@ def _largest(path: Path, index: Index) -> int:
 
 
 def is_prepared(folder: Path) -> bool:
-    """Whether a folder holds prepared data, as a whole or binarized alone."""
+    """Whether a folder contains a prepared corpus or binarized data."""
     names = (SETTINGS, SUMS, "dict*.txt", "bin/dict*.txt")
     return folder.is_dir() and any(any(folder.glob(name)) for name in names)
 
 
 def check_prepared(folder: Path) -> tuple[list[str], str]:
-    """Faults of prepared data, a line each, and a summary of the folder, or of that around ``bin``.
+    """Messages about faults of prepared data, and a summary.
 
     Checks the results of all stages, checksums, sentences against text, both sides of every split,
-    and every token against its dictionary.
+    and every token against its dictionary. Of a corpus' folder ``bin``, checks the whole corpus.
     """
     if folder.name == "bin" and (folder.absolute().parent / SETTINGS).is_file():
         folder = folder.parent
@@ -285,7 +284,7 @@ def check_prepared(folder: Path) -> tuple[list[str], str]:
 
 
 def _text_of(folder: Path, index: Path) -> Path | None:
-    """The text of an .idx file: of a language, of a part of an example, or all."""
+    """The text of an .idx file: of one language, one part of the examples, or the split."""
     split, _, rest = index.stem.partition(".")
     part = rest.rpartition(".")[2] or index.parent.name
     texts = (folder / name.format(split=split, part=part) for name in _TEXT)
@@ -293,7 +292,7 @@ def _text_of(folder: Path, index: Path) -> Path | None:
 
 
 def _sums(folder: Path) -> Iterator[tuple[str, str]]:
-    """Name and fault, if any, of each file that has a checksum, or should have one."""
+    """Name and fault (or "") of each file with a checksum, and of files that lack one."""
     if not (folder / SUMS).is_file():
         return
     named = set()

@@ -1,13 +1,13 @@
 """Cleaning of training pairs: normalization of characters, then filters of whole pairs.
 
-All lines are normalized (``tidy``). A pair is then dropped, and counted, for its first fault: a
-side that is not UTF-8, empty, overlong, much longer than the other, or in another language (if it
-is long enough for identification), or a duplicate pair. Of validation and test sets, only the
-sources are normalized: the first language or, in ``test1``, the test set of the reverse direction,
-the second.
+A pair is dropped, and counted, for its first fault: a side that is not UTF-8, empty after
+normalization (``tidy``), overlong, much longer than the other, or in another language (if it is
+long enough for identification); or a duplicate pair. Of validation and test sets, only the sources
+are normalized: the first language, or the second in ``test1``, the test set of the reverse
+direction.
 
-Languages are identified by py3langid: Lui and Baldwin's langid.py (2012, "langid.py: An
-Off-the-shelf Language Identification Tool", ACL), maintained; a small model for 139 languages.
+Languages are identified by the model of py3langid for 139 languages, a maintained version of
+langid.py (Lui and Baldwin 2012, "langid.py: An Off-the-shelf Language Identification Tool", ACL).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .settings import Limits
 if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
 
-VERSION = 1  # of the normalization, in rows; to be increased when its results change
+VERSION = 1  # of the normalization, stored in rows; increase it when its results change
 MARK = "byte order marks"
 CARRIAGE_RETURN = "Windows line ends"
 WINDOWS = "Windows-1252 characters"
@@ -60,7 +60,7 @@ _WINDOWS = re.compile("[\x80-\x9f]")
 _CP1252 = {code: bytes([code]).decode("cp1252", "ignore") for code in range(0x80, 0xA0)}
 # The rest of Unicode's Cc, except white space.
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f]")
-# Its Cf (soft hyphens, joiners, marks of direction, tags), Co (private use) and noncharacters.
+# Cf (soft hyphens, joiners, direction marks, tags), Co (private use), 16-bit noncharacters.
 _INVISIBLE = re.compile(
     "[\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u202a-\u202e"
     "\u2060-\u206f\ufeff\ufff9-\ufffb\ufdd0-\ufdef\ufffe\uffff\ue000-\uf8ff"
@@ -68,17 +68,18 @@ _INVISIBLE = re.compile(
     "\U000e0001\U000e0020-\U000e007f\U000f0000-\U000ffffd\U00100000-\U0010fffd]"
 )
 
-# Languages that are often confused count as one.
+# Groups of languages that are often confused, which count as one language.
 _ALIKE = ({"cs", "sk"}, {"de", "lb", "nds"}, {"en", "pcm"})
 _WITHOUT = "or clean with --certainty 2, which identifies no languages"
-# Characters added to both sides before they are compared, so that "Yes." may become "Ja, gern.".
+# Added to both lengths before they are compared, so that "Yes." may become "Ja, gern.".
 _SLACK = 15
 
 
 def tidy(line: str, mended: Counter[str]) -> str:
-    """A line, without its ``\\n``, in canonical composition (NFC), without byte order marks,
-    control, zero-width and private characters; runs of white space become one space, and
-    Windows-1252 decoded as Latin-1 is corrected. ``mended`` counts changes by the names above.
+    """A line (without ``\\n``) in canonical composition (NFC), with white space normalized.
+
+    Removes byte order marks, control, zero-width and private characters, and corrects Windows-1252
+    decoded as Latin-1. Adds the changes to ``mended``, by the names in ``MENDED``.
     """
     if line.startswith(BYTE_ORDER_MARK):
         mended[MARK] += 1
@@ -105,9 +106,8 @@ def tidy(line: str, mended: Counter[str]) -> str:
 
 
 def tidy_sources(lines: Iterable[str]) -> tuple[list[str], int]:
-    """Normalized sources of a validation or test set, and the number of changed lines. Lines that
-    would become empty are not changed, because they have a reference.
-    """
+    """Normalized sources of a validation or test set, and the number of changed lines."""
+    # Lines that would become empty are not changed, because they have a reference.
     given = list(lines)
     tidied = [tidy(line, Counter()) or line for line in given]
     return tidied, sum(map(str.__ne__, given, tidied))
@@ -115,7 +115,7 @@ def tidy_sources(lines: Iterable[str]) -> tuple[list[str], int]:
 
 @dataclass
 class Cleaned:
-    """Counts of some pairs, and the remaining pairs."""
+    """Remaining pairs, and counts of read, dropped and normalized ones."""
 
     read: int = 0
     pairs: list[tuple[str, str]] = field(default_factory=list)
@@ -124,7 +124,7 @@ class Cleaned:
 
 
 def clean(pairs: list[tuple[bytes, bytes]], limits: Limits) -> Cleaned:
-    """All filters except that of duplicates, which needs every pair."""
+    """Normalizes and filters pairs, except for duplicates, which requires the whole corpus."""
     result = Cleaned(len(pairs))
     for raw in pairs:
         try:
@@ -170,15 +170,16 @@ def _identifier() -> LanguageIdentifier:
 
 
 def need_known(langs: Iterable[str]) -> None:
-    """Raises UserError for a language code that the identification does not support."""
+    """Raises :class:`UserError` for a language code that py3langid does not support."""
     for lang in langs:
         if lang not in _identifier().nb_classes:
             raise UserError(f"language {lang}: unknown to py3langid; use a known code, {_WITHOUT}")
 
 
 def is_other(line: str, lang: str, certainty: float) -> bool:
-    """Whether a line is identified as a language other than ``lang``. ``certainty``: minimum
-    probability, 0 to 1, which lines of names, numbers and quotations do not reach.
+    """Whether a line is identified as another language than ``lang``.
+
+    ``certainty``: minimum probability, 0 to 1, against lines of names, numbers and quotations.
     """
     other, probability = _identifier().classify(line)
     group = next((alike for alike in _ALIKE if other in alike), {other})
@@ -190,12 +191,12 @@ def is_other(line: str, lang: str, certainty: float) -> bool:
 
 
 def digest(source: str, target: str) -> bytes:
-    """8 bytes: 4.5 million take 500 MB, and collide with a probability of one in a million."""
+    """Hash of 8 bytes: 4.5 million take 500 MB; the probability of a collision is below 1e-6."""
     return hashlib.blake2b(f"{source}\n{target}".encode(), digest_size=8).digest()
 
 
 def clean_corpus(source: Path, out: Path, limits: Limits, counts: Path, workers: int = 1) -> None:
-    """Writes the cleaned corpus; ``counts``: file for lines ``KIND<TAB>WHAT<TAB>COUNT``."""
+    """Writes the cleaned corpus, and lines ``KIND<TAB>WHAT<TAB>COUNT`` to the file ``counts``."""
     make_folder(out)
     mended = []
     for split in splits_in(source, limits.langs[0])[1:]:
@@ -221,7 +222,7 @@ def clean_corpus(source: Path, out: Path, limits: Limits, counts: Path, workers:
 
 
 def clean_files(source: Path, out: Path, limits: Limits, workers: int) -> Cleaned:
-    """Writes ``out/train.LANG`` from ``source/train.LANG``; returns the counts, without pairs."""
+    """Writes ``out/train.LANG`` from ``source/train.LANG``; returns counts without pairs."""
     total, progress = Cleaned(), Progress("pairs")
     seen: set[bytes] = set()
     files = [f"train.{lang}" for lang in limits.langs]
@@ -251,12 +252,12 @@ def is_cleaned(corpus: Path) -> bool:
 
 
 def mended_words(count: int, version: int = VERSION) -> str:
-    """``3 lines, rules 1``, for the row of a test set; empty if no line changed."""
+    """Note in the row of a test set, ``3 lines, rules 1``; empty if no line changed."""
     return f"{count} lines, rules {version}" if count else ""
 
 
 def mended_sources(corpus: Path, split: str) -> str:
-    """``mended_words`` of a split of a prepared corpus; empty if it is not cleaned."""
+    """:func:`mended_words` for a split of a prepared corpus; empty if it is not cleaned."""
     if not is_cleaned(corpus):
         return ""
     rows = [line.split("\t") for line in lines_of(corpus / COUNTS)]

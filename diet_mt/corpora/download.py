@@ -1,9 +1,9 @@
-"""Files of public corpora, identified by checksums; single files of archives.
+"""Files of public corpora, identified by checksums, and extraction of archives.
 
-``corpora.yaml`` lists them. A text has the checksum of its unpacked content and comes as ``NAME``
-or ``NAME.gz`` of the user's folder, or from ``URL/NAME.gz``. An archive has a URL of its own and
-stays packed. A download is ``NAME.part`` until it is checked, and continues after an interruption;
-proxies are those of the environment.
+``corpora.yaml`` lists them. A text is ``NAME`` or ``NAME.gz`` in the user's folder, or downloaded
+from ``URL/NAME.gz``; its checksum is that of the unpacked content. An archive has its own URL and
+stays packed. Downloads are resumed, and end in ``.part`` until their checksum is verified. Proxies
+are taken from the environment.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from ..system.files import (
 from ..system.progress import Progress, say
 
 CORPORA = Path(__file__).with_name("corpora.yaml")
-_TIMEOUT = 60  # seconds without any byte
+_TIMEOUT = 60  # seconds without data
 
 
 def corpora(path: Path | None = None) -> dict[str, Any]:
-    """The entries of a file, by default ``corpora.yaml``, by corpus."""
+    """Corpus -> entry in a YAML file, by default ``corpora.yaml``."""
     path = path or CORPORA
     try:
         entries = yaml.safe_load(raw_bytes(path))
@@ -64,21 +64,21 @@ class CorpusFile:
     size: int | None = None  # bytes
 
     def fault_of(self, path: Path) -> str:
-        """The difference of a copy from its checksum; empty without one."""
+        """Description of a wrong checksum of the copy ``path``; empty if it is correct."""
         method, _, expected = self.checksum.rpartition(":")
         digest = checksum(path, method or "sha256")
         size = path.stat().st_size
         return "" if digest == expected else f"{size} bytes with {digest}, expected {expected}"
 
     def need_same(self, path: Path, where: object, hint: str) -> None:
-        """Raises UserError for a copy that differs; ``where``: its name in the message."""
+        """Raises :class:`UserError` for a wrong checksum; ``where``: name in the message."""
         if fault := self.fault_of(path):
             raise UserError(f"{where}: not the expected {self.name}: {fault}; {hint}")
 
 
 @dataclass(frozen=True)
 class Source:
-    """Source of the files of a corpus: a user's folder, or downloads."""
+    """Origin of the files of a corpus: a user's folder, or downloads."""
 
     corpus: str  # in corpora.yaml
     folder: Path | None = None  # of the user; None: the web
@@ -88,12 +88,12 @@ class Source:
 
     @cached_property
     def entry(self) -> dict[str, Any]:
-        """The corpus in corpora.yaml, updated by the manifest."""
+        """The entry of the corpus in ``corpora.yaml``, updated by the manifest."""
         other = {} if self.manifest is None else corpora(self.manifest).get(self.corpus, {})
         return {**corpora()[self.corpus], **other}
 
     def listed(self, names: Iterable[str]) -> list[CorpusFile]:
-        """The files of these names."""
+        """Descriptions of files. Raises :class:`UserError` for an unknown name."""
         known, files = self.entry["files"], []
         for name in names:
             if name not in known:
@@ -103,7 +103,7 @@ class Source:
         return files
 
     def files(self, names: Iterable[str]) -> list[CorpusFile]:
-        """The files of these names, which the user's folder must have."""
+        """:meth:`listed`. Raises :class:`UserError` if the user's folder lacks one of them."""
         files = self.listed(names)
         if self.folder is not None:
             for file in files:
@@ -113,7 +113,7 @@ class Source:
 
 
 def fetch(source: Source, names: Iterable[str], out: Path) -> dict[str, Path]:
-    """Path of each file, checked; texts and downloads are in ``out``."""
+    """Name -> path of each file, with verified checksum; texts and downloads are in ``out``."""
     files, paths = source.files(names), {}
     make_folder(out)
     for file in files:
@@ -122,7 +122,7 @@ def fetch(source: Source, names: Iterable[str], out: Path) -> dict[str, Path]:
             path = source.folder / file.name
             file.need_same(path, path, f"fetch it from {file.url}")
         elif file.url:
-            with alone(out, math.inf):  # one folder serves several corpora
+            with alone(out, math.inf):  # corpora share this folder
                 _download_archive(file, path, source)
         elif not path.exists() or file.fault_of(path):
             _take_text(file, path, source)
@@ -170,7 +170,7 @@ def _unpack(packed: Path, file: CorpusFile, path: Path, hint: str) -> None:
 
 
 def _download(url: str, part: Path, source: Source, size: int | None = None) -> None:
-    """Appends to ``part`` what it lacks of ``url``, in several tries unless the server refuses."""
+    """Downloads the rest of ``url`` into ``part``; retries, except for HTTP status 4xx."""
     reason: object = ""
     for attempt in range(source.tries):
         if attempt:
@@ -189,7 +189,7 @@ def _download(url: str, part: Path, source: Source, size: int | None = None) -> 
 
 
 def _transfer(url: str, part: Path, size: int | None) -> None:
-    """Ends without an error only when ``part`` is complete; its checksum is for the caller."""
+    """Appends the rest of ``url`` to ``part``. Raises an error if fewer bytes than known arrive."""
     have = part.stat().st_size if part.exists() else 0
     if size is not None and have >= size:
         return
@@ -204,7 +204,7 @@ def _transfer(url: str, part: Path, size: int | None) -> None:
         have = have if response.status == 206 else 0
         rest = response.headers.get("Content-Length")
         whole = size if rest is None else have + int(rest)
-        if size is not None and whole != size:  # such as a page about the file
+        if size is not None and whole != size:  # for example an HTML page
             raise UserError(f"{url}: the server's file has {whole} bytes, expected {size}")
         progress = Progress(part.name.removesuffix(".part"), "MB")
         with open(part, "ab" if have else "wb") as file:
@@ -216,17 +216,17 @@ def _transfer(url: str, part: Path, size: int | None) -> None:
 
 
 def extract(archive: Path, out: Path, members: Iterable[str]) -> None:
-    """Writes ``out/<last part of the name>`` for each member of a .tgz that is not there yet."""
+    """Extracts members of a .tgz that do not exist yet to ``out``, without their folders."""
     every = {name: out / Path(name).name for name in members}
     missing = {name: path for name, path in every.items() if not path.exists()}
     make_folder(out)
     try:
-        # "r|": a stream, read once from front to back, one member at a time.
+        # "r|": a stream, read only once.
         with gzip.open(archive, "rb") as packed, tarfile.open(fileobj=packed, mode="r|") as tar:
             progress = Progress(f"{archive.name}, unpacked", "MB")
             while missing and (entry := tar.next()):
                 name = entry.name.removeprefix("./")
-                if name in missing and entry.isreg():  # no link is followed
+                if name in missing and entry.isreg():  # no links
                     with writing_bytes(missing.pop(name)) as file:
                         shutil.copyfileobj(tar.extractfile(entry), file, BLOCK)  # type: ignore[arg-type]
                     say(f"{every[name].name}: {entry.size:,} bytes")

@@ -1,7 +1,7 @@
 """Parallel text in files aligned by line; errors name file and line.
 
-A corpus is a folder with the splits ``train``, ``valid`` and ``test``, each with one file per
-language: ``train.en``, ``train.de``. It may hold a second test set, ``test1``.
+A corpus is a folder with the splits ``train``, ``valid`` and ``test``, and optionally a second test
+set, ``test1``. Each has one file per language: ``train.en``, ``train.de``.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from ..system.files import make_folder, text_lines, write_lines
 from ..system.progress import say
 
 SPLITS = ("train", "valid", "test")
-SECOND_TEST = "test1"  # where the two directions of a pair have test sets of their own
+SECOND_TEST = "test1"  # the test set of the reverse direction, if it differs
 BYTE_ORDER_MARK = "\ufeff"
 
 Line = TypeVar("Line", str, bytes)
 
 
 def twins_beside(file: Path) -> Path:
-    """``test.twins.de`` for ``test.de``: the demo corpus's translations with swapped roles."""
+    """``test.twins.de`` for ``test.de``: references of the demo corpus with swapped roles."""
     return file.with_name(f"{file.stem}.twins{file.suffix}")
 
 
 def splits_in(folder: Path, lang: str) -> tuple[str, ...]:
-    """The splits of a corpus, with the second test set if it has one."""
+    """The splits of a corpus, including the second test set if there is one."""
     return (*SPLITS, SECOND_TEST) if (folder / f"{SECOND_TEST}.{lang}").exists() else SPLITS
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """The sentences of a file, plain or gzipped, without line ends. A sentence is valid UTF-8, not
-    empty, and has no byte order mark or Windows line end.
+    """The sentences of a file, plain or gzipped, without line ends. Raises :class:`UserError` for
+    invalid UTF-8, empty lines, a byte order mark and Windows line ends.
     """
     for number, (where, line) in enumerate(text_lines(path), start=1):
         if number == 1 and line.startswith(BYTE_ORDER_MARK):
@@ -49,7 +49,7 @@ def read_lines(path: Path) -> Iterator[str]:
 def paired(
     source: Path, target: Path, read: Callable[[Path], Iterator[Line]]
 ) -> Iterator[tuple[Line, Line]]:
-    """Corresponding lines of two files, read by ``read``; both files have as many, at least one."""
+    """Line pairs of two files. Raises :class:`UserError` for unequal lengths or empty files."""
     pairs, sides = 0, (read(source), read(target))
     for src, tgt in zip_longest(*sides):
         if src is None or tgt is None:
@@ -64,18 +64,18 @@ def paired(
 
 
 def read_parallel(source: Path, target: Path) -> Iterator[tuple[str, str]]:
-    """Sentence pairs of two files, validated by ``read_lines``."""
+    """Sentence pairs of two files, validated by :func:`read_lines`."""
     return paired(source, target, read_lines)
 
 
 def read_sides(source: Path, target: Path) -> tuple[list[str], list[str]]:
-    """All sentences of both files, in memory."""
+    """Lists of the sentences of both files."""
     pairs = list(read_parallel(source, target))
     return [src for src, _ in pairs], [tgt for _, tgt in pairs]
 
 
 def check(folder: Path, langs: tuple[str, str]) -> None:
-    """Validates all files of a corpus."""
+    """Raises :class:`UserError` for an invalid line of a corpus."""
     for split in splits_in(folder, langs[0]):
         for _ in read_parallel(*(folder / f"{split}.{lang}" for lang in langs)):
             pass
@@ -84,7 +84,7 @@ def check(folder: Path, langs: tuple[str, str]) -> None:
 def write_pairs(
     out: Path, split: str, langs: tuple[str, str], pairs: Sequence[tuple[str, str]]
 ) -> None:
-    """Writes ``out/SPLIT.LANG`` of both languages."""
+    """Writes the sides of ``pairs`` to ``out/SPLIT.LANG``."""
     for lang, side in zip(langs, zip(*pairs, strict=True), strict=True):
         write_lines(out / f"{split}.{lang}", side)
     say(f"{split}: {len(pairs):,} pairs")
@@ -95,7 +95,7 @@ def convert(
 ) -> None:
     """Calls ``one(file, new file, language)`` for each file of a corpus that ``out`` lacks.
 
-    An existing file is complete, so an interrupted conversion continues with the next one.
+    Existing files are complete, so an interrupted conversion resumes with the next file.
     """
     make_folder(out)
     for lang in langs:

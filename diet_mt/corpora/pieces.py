@@ -1,4 +1,4 @@
-"""SentencePiece: a unigram model of both languages, learnt from plain text without tokenization.
+"""SentencePiece: a joint unigram model of both languages, learned from untokenized text.
 
 Kudo (2018), "Subword Regularization", arXiv:1804.10959; Kudo and Richardson (2018),
 "SentencePiece", arXiv:1808.06226. A piece at the start of a word begins with U+2581. Only white
@@ -21,7 +21,7 @@ from .parallel import read_lines
 from .settings import SPM_COVERAGE, SPM_SAMPLE
 
 SPACE = "\u2581"  # begins a word
-# The result depends on this number, so it is the same on every machine.
+# Fixed for reproducibility: the learned pieces depend on the number of threads.
 _THREADS = 16
 _SEED = 1
 
@@ -34,14 +34,14 @@ def learn(
     sample: int = SPM_SAMPLE,
     coverage: float = SPM_COVERAGE,
 ) -> None:
-    """Learns ``size`` pieces from all files together, from ``sample`` of their sentences.
+    """Learns ``size`` pieces from at most ``sample`` sentences of all files together.
 
-    ``coverage``: share of the text's characters that are pieces, 0 to 1.
+    ``coverage``: share of the characters of the text that the pieces cover, 0 to 1.
     """
     sentencepiece.set_random_generator_seed(_SEED)
     with writing_bytes(out) as model:
         try:
-            # Not by file names: those would become part of the model.
+            # Not by file names, which would be stored in the model.
             sentencepiece.SentencePieceTrainer.train(
                 sentence_iterator=_sentences(files),
                 model_writer=model,
@@ -56,7 +56,7 @@ def learn(
                 minloglevel=2,
             )
         except RuntimeError as error:
-            # Without its source file and line.
+            # Drops SentencePiece's source file and line.
             reason = re.sub(r".*\] ", "", str(error), flags=re.DOTALL)
             raise UserError(f"{size} pieces (--spm-size or --vocab-size): {reason}") from None
 
@@ -67,7 +67,7 @@ def _sentences(files: Iterable[Path]) -> Iterator[str]:
 
 
 def _plain(line: str) -> str:
-    # fairseq splits at every white space, so a piece may contain none.
+    # fairseq splits at all white space, so pieces must not contain any.
     return " ".join(line.split())
 
 
@@ -78,7 +78,7 @@ def load(model: Path) -> sentencepiece.SentencePieceProcessor:
 
 
 def split(lines: list[str], model: Path) -> list[str]:
-    """Lines split into pieces, joined by spaces."""
+    """Lines split into pieces that are separated by spaces."""
     plain = [_plain(line) for line in lines]
     return [" ".join(pieces) for pieces in load(model).encode(plain, out_type=str, num_threads=1)]
 
@@ -89,7 +89,7 @@ def join(tokens: str) -> str:
 
 
 def symbols(model: Path) -> list[str]:
-    """The pieces of a model in its order, without fairseq's special symbols."""
+    """The pieces of a model in its order, without special symbols."""
     processor = load(model)
     special = {processor.unk_id(), processor.bos_id(), processor.eos_id(), processor.pad_id()}
     numbers = (number for number in range(processor.get_piece_size()) if number not in special)

@@ -1,4 +1,4 @@
-"""The stages that all parallel corpora share: from raw text to the folder that fairseq-train reads.
+"""Stages shared by all parallel corpora: from raw text to the folder for fairseq-train.
 
 raw -> [clean] -> tok -> bpe.codes -> bpe -> bin        byte-pair codes
 raw -> [clean] -> spm.model -> spm -> bin               SentencePiece
@@ -20,7 +20,7 @@ from .settings import MODELS, TextSettings
 
 
 def prepared(out: Path, first: list[Stage], text: TextSettings, more: str = "") -> Preparation:
-    """The preparation of a corpus whose stages ``first``, with settings ``more``, make ``raw``."""
+    """The preparation of a corpus; ``first``: stages that make ``raw``, with settings ``more``."""
     need_fairseq(out)
     limits, langs, workers = text.clean, text.pair, text.workers
     stages, source = list(first), out / "raw"
@@ -48,7 +48,7 @@ def prepared(out: Path, first: list[Stage], text: TextSettings, more: str = "") 
         convert(source, to, langs, one)
 
     def counts() -> Iterator[Count]:
-        """Sentences of every file of ``bin``, and lines of its text."""
+        """Name, sentences and lines of text of every file in ``bin``."""
         for part in splits_in(plain, langs[0]):
             for lang in langs:
                 index = out / "bin" / f"{part}.{'-'.join(langs)}.{lang}.idx"
@@ -59,7 +59,7 @@ def prepared(out: Path, first: list[Stage], text: TextSettings, more: str = "") 
     stages += [
         Stage(model.name, what, partial(_learn, text, source)),
         Stage(made.name, f"{source.name} in subwords", split),
-        # fairseq cannot continue.
+        # fairseq cannot resume.
         Stage("bin", command, binarize, restarts=True),
     ]
     settings = f"{text.words()} {more}".strip()
@@ -95,4 +95,4 @@ def _binarize(out: Path, text: TextSettings, to: Path) -> None:
     if text.subwords == "spm":
         write_dictionary(pieces.symbols(model), out / "spm.dict")
     preprocess(_options(out, text), to, out / "preprocess.log")
-    copy(model, to / model.name)  # turns output into text again
+    copy(model, to / model.name)  # for joining the subwords of model output

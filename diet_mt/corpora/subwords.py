@@ -1,13 +1,13 @@
 """Subwords: byte-pair encoding of Moses tokens (``bpe``), or SentencePiece on plain text (``spm``).
 
-A folder made by ``fairseq-preprocess`` also holds the subword model of its text, under the name of
-its kind, which determines how model output becomes text again.
+A binarized folder also contains the subword model of its text. The name of that file determines the
+kind of subwords, and so how to join those of model output.
 
-Byte-pair encoding: Sennrich, Haddow and Birch (2016), arXiv:1508.07909, by subword-nmt; a subword
-that does not end its word ends in ``@@``. Moses tokens have the settings of fairseq's
+Byte-pair encoding: Sennrich, Haddow and Birch (2016), arXiv:1508.07909, by subword-nmt; all
+subwords but the last of a word end in ``@@``. Moses tokens have the settings of fairseq's
 ``--tokenizer moses``: dashes between letters split off as ``@-@``, special characters escaped
-(``&apos;``). So a model trained on this text translates raw sentences through fairseq's own
-tokenizer, except for the normalization of punctuation, which is done here first.
+(``&apos;``). So a model trained on this text can translate raw sentences with fairseq's tokenizer,
+which, unlike this module, does not normalize punctuation.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from .parallel import read_lines
 from .settings import BPE_WORDS, MODELS
 
 _SEPARATOR = "@@"
-_COUNT_CHUNK = 10_000  # lines; larger chunks add the counts of frequent words less often
+_COUNT_CHUNK = 10_000  # lines; larger chunks transfer the counts of frequent words less often
 _CACHED = 100_000  # words whose splits a process caches, about 30 MiB
-# sacremoses rebuilds these two sets for every word with a full stop, which takes most of its time.
+# sacremoses spends most of its time rebuilding these two sets for every word with a full stop.
 _LOWER = frozenset(MosesTokenizer.IsLower)
 _ALPHA = frozenset(MosesTokenizer.IsAlpha)
 
-# The library's own progress bar would also be written into logs.
+# Replaces the library's progress bar, which would also be written to logs.
 learner.tqdm = partial(ticking, what="codes", unit="merges")
 
 
@@ -50,20 +50,20 @@ def _moses(lang: str) -> tuple[MosesPunctNormalizer, MosesTokenizer, MosesDetoke
 
 
 def tokenize(text: str, lang: str) -> str:
-    """A sentence as Moses tokens joined by single spaces, its punctuation normalized."""
+    """Moses tokens of a sentence, with normalized punctuation, separated by single spaces."""
     normalizer, tokenizer, _ = _moses(lang)
     normal = normalizer.normalize(text)
     return str(tokenizer.tokenize(normal, aggressive_dash_splits=True, return_str=True))
 
 
 def detokenize(tokens: str, lang: str) -> str:
-    """The inverse of ``tokenize``, up to normalization and unusual spacing."""
+    """The inverse of :func:`tokenize`, up to normalization and unusual spacing."""
     return str(_moses(lang)[2].detokenize(tokens.split()))
 
 
 def tokenize_file(source: Path, out: Path, lang: str, workers: int) -> int:
-    """Tokenizes a file, in order; returns the number of lines, each of at least one token."""
-    _moses(lang)  # built once: forked workers have them from here
+    """Tokenizes a file; returns the number of lines. Raises :class:`UserError` for an empty one."""
+    _moses(lang)  # built once, before workers are forked
     lines = in_order(partial(_tokenize_all, lang=lang), read_lines(source), workers)
     return write_lines(out, ticking(_nonempty(chain.from_iterable(lines), source), out.name))
 
@@ -84,8 +84,8 @@ def learn_bpe(
 ) -> None:
     """Learns merge operations from the ``max_words`` most frequent words of all files together.
 
-    Memory grows with the number of different words, about 2 KiB each; web text has millions of rare
-    words, which hardly change the merges.
+    Each distinct word takes about 2 KiB of memory; the millions of rare words of web text hardly
+    change the merges.
     """
     counts = count_words(files, workers)
     words = sorted(counts, key=lambda word: (-counts[word], word))[:max_words]
@@ -95,7 +95,7 @@ def learn_bpe(
 
 
 def count_words(files: Iterable[Path], workers: int = 1) -> Counter[str]:
-    """Frequency of each word, as separated by white space, in all files together."""
+    """Frequency of each word (separated by white space) in all files together."""
     counts: Counter[str] = Counter()
     for file in files:
         progress = Progress(f"words of {file.name}")
@@ -112,13 +112,13 @@ def _count(lines: list[str]) -> tuple[int, Counter[str]]:
 
 @cache
 def load_bpe(codes: Path) -> BPE:
-    """The encoder of a code file."""
+    """The encoder of a file of merge operations."""
     with open(codes, encoding="utf-8", newline="\n") as file:
         return BPE(file, separator=_SEPARATOR)
 
 
 def split_bpe(lines: list[str], model: Path) -> list[str]:
-    """Tokenized lines with their words split by the code file ``model``."""
+    """Tokenized lines split into subwords by the merge operations in ``model``."""
     bpe = load_bpe(model)
     if len(bpe.cache) > _CACHED:
         bpe.cache.clear()
@@ -126,7 +126,7 @@ def split_bpe(lines: list[str], model: Path) -> list[str]:
 
 
 def join_bpe(tokens: str) -> str:
-    """The inverse of ``split_bpe``: ``"see@@ ing it"`` becomes ``"seeing it"``."""
+    """The inverse of :func:`split_bpe`: ``"see@@ ing it"`` becomes ``"seeing it"``."""
     return (tokens + " ").replace(_SEPARATOR + " ", "").rstrip()
 
 
@@ -135,7 +135,7 @@ _JOIN = {"bpe": join_bpe, "spm": pieces.join}
 
 
 def kind_of(bin_folder: Path) -> str:
-    """The kind of subwords in a folder, "bpe" or "spm": that of its one subword model."""
+    """Kind of subwords, bpe or spm. Raises :class:`UserError` unless there is one subword model."""
     kinds = [kind for kind, name in MODELS.items() if (bin_folder / name).exists()]
     if len(kinds) == 1:
         return kinds[0]
@@ -149,20 +149,20 @@ def join(tokens: str, kind: str) -> str:
 
 
 def to_text(tokens: str, lang: str, kind: str) -> str:
-    """The sentence of a line of model output."""
+    """Plain text of a line of model output: subwords joined and, of ``bpe``, detokenized."""
     joined = join(tokens, kind)
     return detokenize(joined, lang) if kind == "bpe" else joined
 
 
 def from_text(lines: Sequence[str], lang: str, bin_folder: Path) -> list[str]:
-    """Sentences split as in preparation, by the model of a folder."""
+    """Sentences split into subwords as in preparation, by the model in ``bin_folder``."""
     kind = kind_of(bin_folder)
     plain = [tokenize(line, lang) for line in lines] if kind == "bpe" else list(lines)
     return _SPLIT[kind](plain, model=bin_folder / MODELS[kind])
 
 
 def split_file(kind: str, model: Path, source: Path, out: Path, workers: int) -> None:
-    """Splits the words of a file."""
+    """Splits the lines of a file into subwords."""
     split = partial(_SPLIT[kind], model=model)
     lines = chain.from_iterable(in_order(split, read_lines(source), workers))
     write_lines(out, ticking(lines, out.name))

@@ -1,7 +1,7 @@
 """Test sets of SacreBLEU: the text that ``sacrebleu -t wmt18 --echo src`` prints.
 
 SacreBLEU stores them in the folder named by the environment variable SACREBLEU, or in ~/.sacrebleu,
-and downloads missing ones. Such a download cannot resume, so a verified archive can replace it.
+and downloads missing ones. Such downloads cannot be resumed, so a verified archive can be given.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .parallel import SECOND_TEST, paired, write_pairs
 
 
 def dataset_of(name: str, pair: str) -> Dataset:
-    """SacreBLEU's description of a test set in this direction."""
+    """SacreBLEU's test set. Raises :class:`UserError` if it does not have this direction."""
     if name not in DATASETS or pair not in DATASETS[name].langpairs:
         known = [known for known, dataset in DATASETS.items() if pair in dataset.langpairs]
         hint = "; see sacrebleu --list"
@@ -46,8 +46,8 @@ def _reversed(pair: str) -> str:
 
 
 def sentences(name: str, pair: str, archive: Path | None = None) -> tuple[list[str], list[str]]:
-    """Sources and references of a test set, de-en from German; ``archive``: a verified copy of the
-    file that SacreBLEU would download.
+    """Sources and references of a test set. ``pair``: source and target, such as de-en;
+    ``archive``: a verified copy of the file that SacreBLEU would download.
     """
     dataset = dataset_of(name, pair)
     usual = dataset.data or [], dataset.md5
@@ -55,7 +55,7 @@ def sentences(name: str, pair: str, archive: Path | None = None) -> tuple[list[s
         dataset.data, dataset.md5 = [archive.resolve().as_uri()], None
     try:
         if not _unpacked(name, pair):
-            # SacreBLEU takes an existing archive for unpacked, even after an interruption.
+            # SacreBLEU assumes that an existing archive is unpacked, even after an interruption.
             for url in usual[0]:
                 tarball = f"{name.replace('/', '_')}.{Path(url).name}"
                 (_raw_folder(name) / tarball).unlink(missing_ok=True)
@@ -65,14 +65,14 @@ def sentences(name: str, pair: str, archive: Path | None = None) -> tuple[list[s
         raise UserError(f"{what} ({error or 'see above'})") from None
     finally:
         dataset.data, dataset.md5 = usual
-    # SacreBLEU has normalized white space, so each line is one seg.
+    # SacreBLEU has normalized white space, so each line is one segment.
     files = Path(source), Path(reference)
     pairs = list(paired(*files, lines_of))
     return [source for source, _ in pairs], [reference for _, reference in pairs]
 
 
 def write(name: str, pair: str, out: Path, archive: Path | None = None) -> None:
-    """Writes ``out/test.LANG``, and ``test1.LANG`` where the other direction has another set."""
+    """Writes ``out/test.LANG``, and ``test1.LANG`` if the reverse direction has another set."""
     source, target = pair.split("-")
     pairs = [*zip(*sentences(name, pair, archive), strict=True)]
     write_pairs(out, "test", (source, target), pairs)

@@ -6,14 +6,14 @@ import numpy as np
 from fairseq.logging import metrics
 from fairseq.logging.meters import Meter
 
-# Behind the loss in what fairseq prints of a validation, before speeds.
+# Place in fairseq's log of a validation: after the loss, before speeds.
 _PRIORITY = 15
 
 Measure = Callable[[np.ndarray], float]
 
 
 class CorpusMetric(Meter):
-    """A metric of all rows (N, ...), in the order of their batches."""
+    """A metric over all rows (N, ...) of a validation, in the order of the batches."""
 
     def __init__(self, measure: Measure) -> None:
         self._measure = measure
@@ -30,7 +30,7 @@ class CorpusMetric(Meter):
         return self._measure(np.concatenate(self._parts))
 
     def state_dict(self) -> Dict[str, Any]:
-        """Nothing: a validation is never continued."""
+        """Empty: a validation is never resumed."""
         return {}
 
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
@@ -38,11 +38,12 @@ class CorpusMetric(Meter):
 
 
 def log_corpus_metrics(rows: np.ndarray, measures: Dict[str, Measure]) -> None:
-    """Adds the rows of one batch, those of all processes, to the validation under way, whose
-    results will hold each of ``measures`` by its name.
+    """Adds the rows of one batch, from all processes, to the metrics of the current validation.
+
+    ``measures``: the metrics by name, functions of all rows.
     """
     aggregators = metrics.get_active_aggregators()
-    # The innermost one is of this batch alone, and fairseq reads all of it after each batch.
+    # The innermost one is of this batch alone; fairseq reads all its values after each batch.
     for aggregator in aggregators[:-1] or aggregators:
         for name, measure in measures.items():
             if name not in aggregator:

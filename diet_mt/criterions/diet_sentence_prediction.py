@@ -1,4 +1,4 @@
-"""The criterion ``diet_sentence_prediction``: fairseq's, measured over the whole validation set."""
+"""The criterion ``diet_sentence_prediction``: fairseq's, with metrics over a validation set."""
 
 from dataclasses import dataclass, field
 from functools import partial
@@ -30,9 +30,9 @@ class DietSentencePredictionConfig(Config):
 
 
 def predictions_of(logits: Tensor, regression: bool) -> Tensor:
-    """Logits (B, classes) or (B, 1) -> (B,) in float64: scores, or numbers of classes.
+    """Predicted scores or classes (B,), float64, of logits (B, 1) or (B, classes).
 
-    NaN where a logit is not finite: the best of such classes means nothing.
+    A class is NaN if one of its example's logits is not finite: their maximum means nothing.
     """
     if regression:
         return logits.view(-1).double()
@@ -41,7 +41,7 @@ def predictions_of(logits: Tensor, regression: bool) -> Tensor:
 
 
 class _WithLogits:
-    """A model whose last output is ``logits``: fairseq's criterion returns the loss alone."""
+    """A model that stores its last ``logits``; fairseq's criterion returns only the loss."""
 
     def __init__(self, model: Any) -> None:
         self._model = model
@@ -58,10 +58,10 @@ class _WithLogits:
 
 @register_criterion("diet_sentence_prediction", dataclass=DietSentencePredictionConfig)
 class DietSentencePredictionCriterion(SentencePredictionCriterion):
-    """``sentence_prediction``, with metrics of the whole set after each validation.
+    """fairseq's ``sentence_prediction``, with metrics of the whole set after each validation.
 
-    They are computed once, from the predictions of all batches and processes, and never are NaN:
-    undefined ones are 0, and a warning gives the reason.
+    They are computed once, from the predictions of all batches and processes, and are never NaN:
+    undefined ones are 0, with a warning.
     """
 
     def __init__(self, cfg: DietSentencePredictionConfig, task: Any) -> None:
@@ -69,21 +69,22 @@ class DietSentencePredictionCriterion(SentencePredictionCriterion):
             if getattr(cfg, name, False):  # of fairseq-fixed alone
                 raise UserError(f"{flag(name)}: give --metrics instead")
         super().__init__(cfg, task)
-        usual = "pearson" if cfg.regression_target else "accuracy"
-        self.metrics = check_metrics(cfg.metrics.split() or [usual], cfg.regression_target)
+        default = "pearson" if cfg.regression_target else "accuracy"
+        self.metrics = check_metrics(cfg.metrics.split() or [default], cfg.regression_target)
         if task.cfg.num_classes != 2 and "f1" in self.metrics:
             raise UserError(f"metric 'f1': for 2 classes, not {task.cfg.num_classes}")
 
     def forward(
         self, model: Any, sample: Dict[str, Any], reduce: bool = True
     ) -> Tuple[Tensor, int, Dict[str, Any]]:
-        """fairseq's loss, its number of examples, and logged values: in validation with the
-        ``rows`` (B, 2) of predicted and true values.
+        """Loss, sample size and logged values of fairseq's criterion.
+
+        In validation with ``rows`` (B, 2), predicted and true values.
         """
         with_logits = _WithLogits(model)
         loss, sample_size, logged = super().forward(with_logits, sample, reduce)
         if not model.training:
-            # fairseq would make an accuracy of its own of it, with one decimal.
+            # From it, fairseq would log an accuracy with one decimal.
             logged.pop("ncorrect", None)
             predicted = predictions_of(with_logits.logits, self.regression_target)
             pairs = torch.stack([predicted, sample["target"].view(-1).double()], dim=1)
@@ -106,5 +107,5 @@ class DietSentencePredictionCriterion(SentencePredictionCriterion):
 
 
 def _measure(name: str, rows: np.ndarray) -> float:
-    """``rows``: (N, 2)."""
+    """A metric of ``rows`` (N, 2), predicted and true values."""
     return measure(name, rows[:, 0], rows[:, 1])

@@ -17,8 +17,8 @@ from .corpus_metric import Measure, log_corpus_metrics
 
 
 def answerable(src_tokens: Tensor, src_lengths: Tensor, context: Tensor) -> Tensor:
-    """(B, S), where an answer may begin or end: at <s>, for none, and in the context, from column
-    ``context`` (B,) to before the last </s>; not in the question or padding.
+    """Mask (B, S) of tokens where an answer may begin or end: <s>, for no answer, and the context,
+    from column ``context`` (B,) to before the last </s>, by ``src_lengths`` (B,).
     """
     columns = torch.arange(src_tokens.size(1), device=src_tokens.device)
     inside = (columns >= context[:, None]) & (columns < src_lengths[:, None] - 1)
@@ -27,17 +27,15 @@ def answerable(src_tokens: Tensor, src_lengths: Tensor, context: Tensor) -> Tens
 
 @register_criterion("extractive_qa", dataclass=FairseqDataclass)
 class ExtractiveQACriterion(FairseqCriterion):
-    """Devlin et al. 2018, section 4.2: the mean of two cross-entropies, over the tokens of a window
-    where an answer may begin and where it may end. Logged in bits, as all of fairseq's are.
-    """
+    """Mean of the cross-entropies of start and end of answers (Devlin et al. 2018, section 4.2)."""
 
     def forward(
         self, model: Any, sample: Dict[str, Any], reduce: bool = True
     ) -> Tuple[Tensor, int, Dict[str, Any]]:
-        """The sum over windows, how many they are, and what to log."""
-        given = sample["net_input"]
-        logits = model(**given, use_span_head=True)[0].float()  # (B, S, 2)
-        allowed = answerable(given["src_tokens"], given["src_lengths"], sample["context"])
+        """Sum of the losses of windows, their number, and values to log."""
+        inputs = sample["net_input"]
+        logits = model(**inputs, use_span_head=True)[0].float()  # (B, S, 2)
+        allowed = answerable(inputs["src_tokens"], inputs["src_lengths"], sample["context"])
         start, end = logits.masked_fill(~allowed[..., None], -math.inf).unbind(-1)
         reduction = "sum" if reduce else "none"
         loss = F.cross_entropy(start, sample["start"], reduction=reduction)
@@ -54,7 +52,7 @@ class ExtractiveQACriterion(FairseqCriterion):
         return loss, windows, output
 
     def _answers(self, sample: Dict[str, Any], logits: Tensor) -> np.ndarray:
-        """The best answer of each window, (windows, 6), as ``ExtractiveQATask.scores`` takes it."""
+        """The best answer of each window, (windows, 6), as in ``ExtractiveQATask.scores``."""
         answers = []
         lengths = sample["net_input"]["src_lengths"].tolist()
         windows, contexts = sample["window"].tolist(), sample["context"].tolist()
@@ -70,7 +68,7 @@ class ExtractiveQACriterion(FairseqCriterion):
         return np.asarray(answers, dtype=np.float64).reshape(-1, 6)
 
     def log_scores(self, logging_outputs: List[Dict[str, Any]]) -> None:
-        """F1 and exact match, from 0 to 100, of whole questions over all of a validation set."""
+        """Logs F1 and exact match, 0 to 100, over all questions of a validation set."""
         parts = [output["answers"] for output in logging_outputs if "answers" in output]
         answers = np.concatenate(parts) if parts else np.empty(0)
         if len(answers):
@@ -84,7 +82,7 @@ class ExtractiveQACriterion(FairseqCriterion):
 
     @staticmethod
     def reduce_metrics(logging_outputs: List[Dict[str, Any]]) -> None:
-        """The loss of a window; scores come from the task, which has the gold answers."""
+        """Logs the mean loss of windows in bits; scores need the task, which has the answers."""
         total = sum(output.get("loss", 0) for output in logging_outputs)
         windows = sum(output.get("sample_size", 0) for output in logging_outputs)
         metrics.log_scalar("loss", total / windows / math.log(2), windows, round=3)

@@ -1,8 +1,8 @@
-"""The best continuations of every sentence's hypotheses, without sorting the vocabulary.
+"""The best continuations of each sentence's hypotheses, without sorting the vocabulary.
 
-Logits, softmax and search are computed for a few sentences at a time, so that they stay in the
-processor's cache. Only blocks of the vocabulary whose maximum can be among the best are searched,
-by ``diet_mt/kernels`` or, where these do not apply, by torch's operators.
+On a CPU, logits, softmax and search are computed for a few sentences at a time, to fit the cache.
+Only blocks of the vocabulary whose maximum can be among the best are searched, by
+``diet_mt/kernels`` or, if these do not support the tensors, by torch's operators.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from ..layers.slots import Store
 from ..nn.linear import linear, one_dnn_is_faster
 from ..nn.precision import at_least_float32
 
-# Rows of log-probabilities computed at once on a CPU. At 6,040 entries (Intel Xeon), products of
-# fewer rows are slower, and more rows exceed the cache.
+# Rows of logits computed at once on a CPU. At V = 6,040 (Intel Xeon), products of fewer rows are
+# slower, and more rows exceed the cache.
 ROWS = 160
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Restrictions of a step of the search.
+    """Restrictions of the candidates in a step of the search.
 
     ``unk_penalty`` is subtracted from the unknown word. ``forbidden``: excluded entries. ``forced``
-    (B,): the required entry of each sentence, or ``pad`` for any; or None. ``banned`` (rows, V)
+    (B,): the required entry of each sentence, or ``pad`` for any; or None. ``banned`` (B * K, V)
     bool: entries that would repeat an n-gram, or None. ``only``: the single allowed entry, or None.
-    ``added``: an entry and its summand (1,), or None.
+    ``added``: an entry and a number (1,) that is added to it, or None.
     """
 
     pad: int
@@ -47,7 +47,7 @@ class Limits:
 
 
 class Vocabulary:
-    """The output layer of a decoder during one run: (V, E), its rows padded to whole blocks.
+    """Output layer of a decoder in one run: weights (V, E), with V padded to whole blocks.
 
     Args:
         layer: ``output_projection`` of the decoder, a plain linear layer or one in int8.
@@ -56,7 +56,7 @@ class Vocabulary:
     def __init__(self, layer: Union[nn.Linear, Int8Linear]) -> None:
         self.size = layer.out_features
         # Twice as many blocks as entries per block: with twice as many candidates as hypotheses,
-        # the search over blocks then costs as much as that within them.
+        # searching blocks and searching their entries then cost the same.
         self._blocks = max(math.isqrt(2 * self.size), 1)
         self._depth = -(-self.size // self._blocks)
         self._width = self._blocks * self._depth
@@ -78,10 +78,10 @@ class Vocabulary:
     def best(
         self, features: Tensor, scores: Tensor, count: int, limits: Limits
     ) -> Tuple[Tensor, Tensor, Tensor]:
-        """The ``count`` best continuations of each sentence, in descending order.
+        """The ``count`` best continuations of each sentence, at most K * V - 1, best first.
 
         ``features`` (B * K, E) and summed log-probabilities ``scores`` (B, K) of K hypotheses ->
-        summed log-probabilities, entries and numbers of hypotheses, (B, count) each.
+        summed log-probabilities, entries and indices of hypotheses, (B, count) each.
         """
         sentences, beams = scores.shape
         parts = 1 if features.device.type != "cpu" else -(-sentences * beams // ROWS)
@@ -111,11 +111,11 @@ class Vocabulary:
         cells = logs.view(sentences, beams, self._depth, self._blocks)
         totals = scores[start:stop, :, None]  # (sentences, K, 1)
         tops = _no_nan(cells.amax(2) + totals)  # (sentences, K, blocks)
-        _, which = tops.flatten(1).topk(min(count, tops[0].numel()), sorted=False)
-        parent = which.div(self._blocks, rounding_mode="floor")  # (sentences, picked)
-        block = which.fmod(self._blocks)
-        each = torch.arange(sentences, device=logs.device)[:, None]
-        picked = cells[each, parent, :, block] + scores[start:stop].gather(1, parent)[..., None]
+        _, index = tops.flatten(1).topk(min(count, tops[0].numel()), sorted=False)
+        parent = index.div(self._blocks, rounding_mode="floor")  # (sentences, picked)
+        block = index.fmod(self._blocks)
+        sentence = torch.arange(sentences, device=logs.device)[:, None]
+        picked = cells[sentence, parent, :, block] + scores[start:stop].gather(1, parent)[..., None]
         values, cell = _no_nan(picked.flatten(1)).topk(count)
         origin = cell.div(self._depth, rounding_mode="floor")
         entries = cell.fmod(self._depth) * self._blocks + block.gather(1, origin)
@@ -123,9 +123,7 @@ class Vocabulary:
         return values, entries.clamp_(max=self.size - 1), parent.gather(1, origin)
 
     def _multiply(self, features: Tensor) -> Tensor:
-        """(rows, E) -> logits (rows, padded V). Torch's product on a CPU and int8 return a buffer
-        that the next call overwrites.
-        """
+        """Logits (rows, padded V) of ``features`` (rows, E); the next call may overwrite them."""
         if self._int8 is None:
             features = features.to(self._weight.dtype)
             if one_dnn_is_faster() or features.device.type != "cpu":
@@ -143,7 +141,7 @@ class Vocabulary:
         return logits
 
     def _normalize(self, logits: Tensor) -> Tensor:
-        """Log-probabilities (rows, padded V) in float32 or better, maybe in the same memory."""
+        """Log-probabilities (rows, padded V) in float32 or better; may overwrite ``logits``."""
         logits[:, self.size :] = -math.inf  # padding of the last block
         dtype = at_least_float32(logits.dtype)
         if dtype != logits.dtype:
@@ -152,12 +150,12 @@ class Vocabulary:
 
 
 def _no_nan(totals: Tensor) -> Tensor:
-    """``totals`` with -inf for NaN, which ``topk`` would rank first."""
+    """``totals`` with -inf for NaN, which ``topk`` would rank first; in place."""
     return totals.nan_to_num_(-math.inf, math.inf, -math.inf)
 
 
 def _apply(logs: Tensor, limits: Limits, start: int, stop: int, beams: int) -> None:
-    """Applies ``limits`` to the sentences ``start .. stop - 1``, in fairseq's order."""
+    """Applies ``limits``, in fairseq's order, to ``logs`` of sentences ``start .. stop - 1``."""
     logs[:, limits.pad] = -math.inf
     if limits.unk_penalty:
         logs[:, limits.unk] -= limits.unk_penalty

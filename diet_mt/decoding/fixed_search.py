@@ -25,12 +25,12 @@ from .candidates import Vocabulary
 from .replay import Replays
 from .search import NO_TRANSLATION, Hypothesis, SearchOptions
 
-# Sentences of the smallest batch, a power of two.
+# Up to this size, a power of two, batches are padded to powers of two and not shrunk further.
 FEWEST = 16
 
 
 def serves(decoder: Any, options: SearchOptions, source: int) -> bool:
-    """Whether this search supports sources of this length."""
+    """Whether this search supports a decoder, options, and sources of ``source`` tokens."""
     targets, sources = longest(decoder)
     return (
         options.no_repeat_ngram_size == 0
@@ -48,7 +48,9 @@ def filled_up(sentences: int) -> int:
 
 
 class FixedSearch:
-    """One search. ``source``: encoder output (S, B, E), its key padding (B, S) and positions, from
+    """Search for one batch.
+
+    ``source``: encoder output (S, B, E'), its key padding (B, S) or None, and its positions, from
     :func:`~diet_mt.layers.decoder.source_of`.
     """
 
@@ -80,7 +82,7 @@ class FixedSearch:
         self._scores = put("scores", scores)
         # Finished hypotheses per sentence; sentences that pad the batch are done from the start.
         self._done = put("done", self._numbers.ge(self._count) * beam)
-        # Their sums, lengths without the end symbol, and parents; the last column is unused.
+        # Their sums, lengths without the end mark, and parents; the last column is unused.
         self._sums = put("sums", torch.full_like(scores[:, :1], -math.inf).expand(-1, beam + 1))
         self._ends = put("ends", self._words.new_zeros(sentences, 2, beam + 1))
         self._chunks: List[Tuple[Tensor, Tensor]] = []  # history of all sentences, by period
@@ -90,7 +92,7 @@ class FixedSearch:
 
     @torch.no_grad()
     def hypotheses(self) -> List[List[Hypothesis]]:
-        """The finished hypotheses of each sentence, the best first."""
+        """Finished hypotheses of each sentence, best first. Raises UserError if one has none."""
         options, run, beam = self._options, self._run, self._options.beam
         step, width = 0, rounded(PERIOD * options.beam, SLOTS)
         run.start(width)
@@ -115,14 +117,14 @@ class FixedSearch:
             )
 
     def _period(self, start: int, stop: int) -> None:
-        """The steps ``start .. stop - 1``."""
+        """Runs the steps ``start .. stop - 1``."""
         options, store, run = self._options, self._replays.store, self._run
         sentences, beam = self._words.shape
         early = [-math.inf if each < options.min_len else 0.0 for each in range(start, stop)]
         early += [0.0] * (start + PERIOD - stop)
         self._end_bias = store.put("end bias", torch.tensor(early, device=store.device))
         shape = PERIOD, sentences, beam
-        # Words and parents, and sums.
+        # Tokens and parents (2, PERIOD, B, K), and their sums (PERIOD, B, K).
         self._history = store.view("history", (2, *shape), torch.long)
         self._totals = store.view("totals", shape, self._scores.dtype)
         key = sentences, run.sources, run.cache.width, run.length
@@ -173,7 +175,7 @@ class FixedSearch:
         self._done.add_(ends.sum(1)).clamp_(max=beam)
 
     def _store_period(self, steps: int) -> None:
-        """Copies the results of the period to those of the whole batch."""
+        """Copies the results of a period into those of the whole batch."""
         for all_of, own in (
             (self._all_done, self._done),
             (self._all_sums, self._sums),
@@ -188,7 +190,7 @@ class FixedSearch:
         self._chunks.append((history, totals))
 
     def _remaining(self, finished: List[int], going: List[int]) -> Optional[Tensor]:
-        """The sentences of a batch of at most half the size, padded with finished ones, or None."""
+        """Sentences of a batch at most half as large, padded with finished ones, or None."""
         count = max(filled_up(len(going)), FEWEST)
         count = 1 << (count - 1).bit_length()
         if count > len(finished) // 2:
@@ -205,7 +207,7 @@ class FixedSearch:
             setattr(self, f"_{name}", self._replays.store.put(name, part))
 
     def _finished(self) -> List[List[Hypothesis]]:
-        """All hypotheses, traced back."""
+        """Finished hypotheses of each sentence, traced back."""
         options, count, beam = self._options, self._count, self._options.beam
         done, sums = self._all_done[:count], self._all_sums[:count, :beam]
         lengths, parents = self._all_ends[:count, :, :beam].unbind(1)  # (B, beam)
@@ -240,7 +242,7 @@ class FixedSearch:
     def _split(
         self, words: Tensor, by_token: Tensor, scores: Tensor, lengths: List[List[int]], counts: Any
     ) -> List[List[Hypothesis]]:
-        """(B, beam, steps) each and scores (B, beam) -> the first ``counts`` of each sentence."""
+        """Tensors (B, beam, steps), ``scores`` (B, beam) -> the first ``counts`` hypotheses."""
         sizes = [one + 1 for row, count in zip(lengths, counts, strict=True) for one in row[:count]]
         ended = torch.arange(scores.size(1)) < torch.tensor(counts)[:, None]
         inside = torch.arange(words.size(2)) <= torch.tensor(lengths)[..., None]

@@ -1,7 +1,7 @@
 """The beam search of this package with the interface of fairseq's generators.
 
 The environment variable ``DIET_MT_SEARCH`` selects a search: ``own`` (unsupported options are an
-error) or ``fairseq``. By default (``auto``) ``own`` is used where it supports all options.
+error) or ``fairseq``. By default (``auto``), ``own`` is used if it supports all options.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class BeamSearchGenerator(SequenceGenerator):
     _replays: Optional[Replays] = None
 
     def divisor(self) -> Optional[Penalty]:
-        """The length penalty; None: scores are sums (``--unnormalized``)."""
+        """The length penalty, or None for sums as scores (``--unnormalized``)."""
         return fairseq_penalty if self.normalize_scores else None
 
     @torch.no_grad()
@@ -64,11 +64,11 @@ class BeamSearchGenerator(SequenceGenerator):
         constraints: Optional[Tensor] = None,
         bos_token: Optional[int] = None,
     ) -> List[List[Dict[str, Tensor]]]:
-        """``sample["net_input"]["src_tokens"]`` (B, S); ``prefix_tokens`` (B, P), right-padded.
+        """Hypotheses of each sentence, best first, in the format of fairseq's generator.
 
-        Returns the hypotheses of each sentence, the best first, like fairseq's generator:
-        ``tokens`` (T,), ``score``, ``positional_scores`` (T,), and empty ``attention`` and
-        ``alignment``.
+        ``sample["net_input"]["src_tokens"]``: (B, S). ``prefix_tokens``: (B, P), right-padded, or
+        None. A hypothesis has ``tokens`` (T,), ``score``, ``positional_scores`` (T,), and an empty
+        ``attention`` and ``alignment``. Raises UserError for a sentence without hypotheses.
         """
         ended = prefix_tokens is not None and bool(prefix_tokens.eq(self.eos).any())
         if constraints is not None or ended:  # after an end in the prefix, all beams are equal
@@ -88,7 +88,7 @@ class BeamSearchGenerator(SequenceGenerator):
         lengths = tokens.ne(self.pad).sum(1).clamp_(min=1)  # an empty source has one column
 
         def search_part(part: Tensor) -> List[List[Hypothesis]]:
-            with torch.no_grad():  # a setting of each thread
+            with torch.no_grad():  # threads do not inherit it
                 sources = _trimmed(tokens[part], self.pad, int(lengths[part].max()))
                 encoded = model.encoder(src_tokens=sources, src_lengths=lengths[part])
                 run = DecodingRun(model.decoder, *source_of(encoded), len(part))
@@ -104,8 +104,8 @@ class BeamSearchGenerator(SequenceGenerator):
         return results
 
     def _in_fixed_shapes(self, tokens: Tensor, options: SearchOptions) -> bool:
-        """Whether steps are captured and replayed: on a GPU, by a model that fairseq has prepared
-        for inference, whose memory may be retained between batches.
+        """Whether steps are captured and replayed: on a GPU, outside of autocast, for a model that
+        fairseq has prepared for inference, so that memory may be retained between batches.
         """
         device, model = tokens.device, self.model.single_model
         if (
@@ -120,7 +120,10 @@ class BeamSearchGenerator(SequenceGenerator):
         return True
 
     def _search_options(self, source_len: int, bos: Optional[int]) -> SearchOptions:
-        """fairseq's options, for a batch of sources of up to ``source_len`` tokens."""
+        """Options for a batch of sources of up to ``source_len`` tokens, from fairseq's.
+
+        Raises :class:`UserError` if ``--min-len`` exceeds the longest translation.
+        """
         longest = min(int(self.max_len_a * source_len + self.max_len_b), self.max_len - 1)
         if self.min_len > longest:
             raise UserError(
@@ -144,24 +147,25 @@ class BeamSearchGenerator(SequenceGenerator):
 
 
 class GnmtBeamSearchGenerator(BeamSearchGenerator, GnmtGenerator):
-    """With the length penalty of Wu et al. 2016 (``--length-penalty gnmt``), also for batches that
-    fairseq's search decodes.
+    """:class:`BeamSearchGenerator` with the length penalty of Wu et al. 2016
+    (``--length-penalty gnmt``), also for batches that fairseq's search decodes.
     """
 
     def divisor(self) -> Optional[Penalty]:
         return gnmt_penalty if self.divides_scores else None
 
 
-# By length penalty.
+# Generators by length penalty.
 GENERATORS = {"fairseq": BeamSearchGenerator, "gnmt": GnmtBeamSearchGenerator}
 
 
 def own_generator(
     models: Sequence[nn.Module], args: Any, penalty: str, extra: Mapping[str, Any]
 ) -> Any:
-    """The class of our generator for fairseq's generation options ``args``, or None for fairseq's.
-    ``penalty``: ``fairseq`` or ``gnmt``; ``extra``: further arguments of the generator or of the
-    task's ``build_generator``, such as a language model.
+    """Generator class for fairseq's generation options ``args``, or None for fairseq's own.
+
+    ``penalty``: ``fairseq`` or ``gnmt``. ``extra``: further arguments of ``build_generator``, such
+    as a language model. Raises :class:`UserError` for options that are invalid or unsupported.
     """
     choice = os.environ.get(VARIABLE) or "auto"
     if choice not in CHOICES:
@@ -177,7 +181,7 @@ def own_generator(
 
 
 def _unsupported(models: Sequence[nn.Module], args: Any, extra: Mapping[str, Any]) -> Iterator[str]:
-    """Features in use that this package's search does not support."""
+    """Names of features in use that this package's search does not support."""
     if len(models) != 1:
         yield "ensembles"
     for name, neutral in _OTHER_SEARCHES.items():
@@ -222,7 +226,7 @@ def _is_plain(decoder: DietDecoder) -> bool:
 
 
 def captures(device: torch.device) -> bool:
-    """Whether steps on a device are captured, because they are bound by Python."""
+    """Whether steps on ``device`` are captured, since Python limits their speed."""
     return device.type == "cuda"
 
 
@@ -238,7 +242,7 @@ def _as_fairseq(hypothesis: Hypothesis, empty: Tensor) -> Dict[str, Tensor]:
 
 
 def _trimmed(tokens: Tensor, pad: int, longest: int) -> Tensor:
-    """Sources (B, S), padded on either side, with no more columns than the longest row."""
+    """``tokens`` (B, S), padded on either side, cut to the ``longest`` sentence: (B, S')."""
     if tokens.size(1) == longest:
         return tokens
     left = bool(tokens[:, 0].eq(pad).any())
@@ -248,12 +252,12 @@ def _trimmed(tokens: Tensor, pad: int, longest: int) -> Tensor:
 
 
 def _parts(tokens: Tensor) -> List[Tensor]:
-    """Numbers of the sentences ``tokens`` (B, S), for one search per thread: its threads wait less
-    than several threads of one search wait for its products.
+    """Indices of the sentences of ``tokens`` (B, S) for each search, one per thread.
 
-    On a GPU, and under autocast, which is a setting of each thread, there is one search. A thread
-    gets every n-th sentence, because neighbours have similar lengths. Each search ends with a few
-    long sentences, whose steps read the weights of all layers for few rows; hence one per thread.
+    Separate searches wait less than threads that share the products of one search. More searches
+    would be slower: each ends with a few long sentences, whose steps read all weights for few rows.
+    A search gets every n-th sentence, because neighbours have similar lengths. On a GPU, and under
+    autocast, which is a setting of each thread, there is one search.
     """
     numbers = torch.arange(tokens.size(0), device=tokens.device)
     one = tokens.device.type != "cpu" or autocasts(tokens.device)
@@ -262,10 +266,10 @@ def _parts(tokens: Tensor) -> List[Tensor]:
 
 
 def _in_threads(search: Any, parts: List[Tensor]) -> List[List[List[Hypothesis]]]:
-    """``search`` of each part in a thread with one processor core.
+    """Results of ``search`` for each part, in threads with one processor core each.
 
-    Other Python threads that begin to compute meanwhile also have one core: torch has one number
-    for all new threads, and restoring it earlier would give the products of this search more cores.
+    Other Python threads that start to compute meanwhile also use one core: torch has one number for
+    all new threads, and restoring it earlier would give the products of these searches more cores.
     """
     if len(parts) < 2:
         return [search(part) for part in parts]

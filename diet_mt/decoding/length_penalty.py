@@ -7,12 +7,12 @@ from typing import Any, Callable, Dict, List
 
 from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
 
-# (subwords, alpha) -> divisor
+# (length in subwords, alpha) -> divisor
 Penalty = Callable[[int, float], float]
 
 
 def fairseq_penalty(length: int, alpha: float) -> float:
-    """|Y|^alpha, as fairseq has it; alpha is ``--lenpen``."""
+    """|Y|^alpha, fairseq's length penalty; alpha is ``--lenpen``."""
     return float(length**alpha)
 
 
@@ -20,8 +20,8 @@ def gnmt_penalty(length: int, alpha: float) -> float:
     """((5 + |Y|) / 6)^alpha: Wu et al. 2016, "Google's Neural Machine Translation System",
     arXiv:1609.08144v2, equation 14.
 
-    One word is divided by 1 in both; of long sentences, fairseq's 0.6 favours the longer ones more.
-    Where we differ: the paper's coverage term is left out, as in Tensor2Tensor.
+    Both penalties are 1 for one subword; at the same alpha, fairseq's favours longer translations
+    more. Unlike the paper, there is no coverage term, as in Tensor2Tensor.
     """
     return float(((5 + length) / 6) ** alpha)
 
@@ -29,11 +29,10 @@ def gnmt_penalty(length: int, alpha: float) -> float:
 class GnmtGenerator(SequenceGenerator):
     """fairseq's generator with :func:`gnmt_penalty`, the penalty of the DIET paper's framework.
 
-    It serves where this package's search does not. Both frameworks rank unfinished hypotheses by
-    log P alone, which at equal length is the same; Tensor2Tensor stops when no unfinished sentence
-    can still win, fairseq when as many as the beam is wide are finished. Scores of single subwords
-    stay log-probabilities. With ``normalize_scores=False`` (``--unnormalized``) nothing is divided,
-    as in fairseq.
+    For options that this package's search does not support. Both frameworks rank unfinished
+    hypotheses, which are of equal length, by log P. Tensor2Tensor stops when no unfinished one can
+    still win, fairseq when as many as the beam size are finished. Scores of subwords remain
+    log-probabilities. ``normalize_scores=False`` (``--unnormalized``): no penalty, as in fairseq.
     """
 
     def __init__(self, *args: Any, normalize_scores: bool = True, **options: Any) -> None:

@@ -14,14 +14,14 @@ from ..layers.slots import Store
 
 logger = logging.getLogger(__name__)
 
-MAX_GRAPHS = 256  # in memory; each has some hundred kernels
+MAX_GRAPHS = 256  # in memory at a time; each launches some hundred kernels
 
 
 class Replays:
-    """Runs steps over ``store``: the first one of a shape eagerly, further ones from a CUDA graph.
+    """Runs decoding steps: the first one of each shape eagerly, further ones from a CUDA graph.
 
-    A step may read and write only tensors of the store and parameters, and may depend on ``key``
-    only. On a CPU nothing is captured.
+    A step may read and write only parameters and tensors of ``store``, and its kernels may depend
+    only on its key. On a CPU nothing is captured.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -34,9 +34,9 @@ class Replays:
         self._pool: Any = None
 
     def begin(self, parameters: List[Tensor], options: Hashable) -> None:
-        """Prepares a run: discards all graphs if addresses of parameters or options have changed.
+        """Prepares a run: discards all graphs if parameters have moved or ``options`` differ.
 
-        References to the parameters prevent that others get their addresses.
+        The references held here prevent other tensors from taking the addresses of parameters.
         """
         known, about = self._held[:-1], self._held[-1:]
         same = len(known) == len(parameters) and all(
@@ -49,10 +49,13 @@ class Replays:
 
     def _discard(self) -> None:
         self._graphs.clear()
-        self._pool = None  # a pool without graphs accepts no new ones
+        self._pool = None  # a memory pool whose graphs are gone accepts no new ones
 
     def __call__(self, key: Hashable, step: Callable[[], None], *, again: bool) -> None:
-        """Runs ``step``. ``again``: whether further steps with this ``key`` follow."""
+        """Runs ``step``, or replays the graph of ``key``.
+
+        ``again``: whether more steps with this key follow, so that a capture is worth its time.
+        """
         if self.store.moves != self._moves:
             self._discard()
             self._moves = self.store.moves
@@ -66,7 +69,7 @@ class Replays:
         current = torch.cuda.current_stream(self.store.device)
         self._stream.wait_stream(current)
         with torch.cuda.stream(self._stream):
-            # Also loads kernels and allocates workspaces, which a capture must not do.
+            # The eager step also loads kernels and allocates workspaces, which a capture must not.
             with kernels_for(self.store.device):
                 step()
             if again and self.captures and self.store.moves == self._moves:
@@ -74,8 +77,9 @@ class Replays:
         current.wait_stream(self._stream)
 
     def _capture(self, key: Hashable, step: Callable[[], None]) -> None:
-        """Captures ``step`` on its stream. ``torch.cuda.graph`` would empty the allocator's cache
-        each time.
+        """Captures ``step`` on the current stream.
+
+        ``torch.cuda.graph`` would empty the allocator's cache at every capture.
         """
         if len(self._graphs) >= MAX_GRAPHS:
             self._discard()

@@ -1,9 +1,9 @@
 """Plain beam search over one decoding run.
 
-Hypotheses and scores are those of ``fairseq.sequence_generator``, and so is the order of events: of
-twice as many candidates as beams, those that end among the first half are finished, the best others
-continue, and a sentence is done when it has as many finished hypotheses as beams. To compute less,
-the first step has one row per sentence, and the last sentences replace those that are done.
+Hypotheses, scores and the order of events are those of ``fairseq.sequence_generator``: of 2 * beam
+candidates, those that end among the first half are finished, the best others continue, and a
+sentence is done when it has ``beam`` finished hypotheses. To compute less, the first step has one
+row per sentence, and the last sentences replace those that are done.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class SearchOptions:
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """``tokens`` (T,) with the end mark, its ``score``, and log-probabilities by token (T,)."""
+    """``tokens`` (T,) with the end mark, their score (), and log-probabilities by token (T,)."""
 
     tokens: Tensor
     score: Tensor
@@ -57,9 +57,9 @@ class Hypothesis:
 
 
 class BeamSearch:
-    """One search: the sentences of ``run`` from the first token to the last hypothesis.
+    """Search for the sentences of one ``run``, from the first token to the last hypothesis.
 
-    ``prefix``: (B, P) tokens that translations must begin with, padded behind; or None.
+    ``prefix``: (B, P), tokens that translations must begin with, right-padded; or None.
     """
 
     def __init__(
@@ -81,16 +81,16 @@ class BeamSearch:
 
     @torch.no_grad()
     def hypotheses(self) -> List[List[Hypothesis]]:
-        """For each sentence its finished hypotheses, the best first."""
+        """Finished hypotheses of each sentence, best first. Raises UserError if one has none."""
         for step in range(self._options.max_len + 1):
             values, entries, parents = self._candidates(step)
-            ends = entries.eq(self._options.eos) & values.gt(-math.inf)  # and a number
+            ends = entries.eq(self._options.eos) & values.gt(-math.inf)  # False for NaN
             remaining: Optional[List[int]] = None
             if bool(ends.any()):
                 remaining = self._finish(step, values, parents, ends)
                 if not remaining:
                     break
-                # Stable: the best that go on, in their order.
+                # Stable: the best unfinished candidates, in their order.
                 going = ends.to(torch.uint8).sort(dim=1, stable=True).indices
                 values, entries, parents = (
                     each.gather(1, going) for each in (values, entries, parents)
@@ -104,7 +104,7 @@ class BeamSearch:
         return self._finished
 
     def _candidates(self, step: int) -> Tuple[Tensor, Tensor, Tensor]:
-        """Twice as many candidates as beams for each sentence, see :meth:`Vocabulary.best`."""
+        """2 * beam candidates of each sentence, (B, 2 * beam); see :meth:`Vocabulary.best`."""
         decoder, run = self._decoder, self._run
         x = decoder.embed(self._tokens[:, -1:], run.next_position)  # (1, rows, E)
         x, _, _ = decoder.run_layers(x, run.calls())
@@ -132,7 +132,7 @@ class BeamSearch:
     def _finish(self, step: int, values: Tensor, parents: Tensor, ends: Tensor) -> List[int]:
         """Stores the hypotheses that end among the best ``beam`` candidates (B, 2 * beam).
 
-        Returns the numbers of the sentences that go on; the last ones fill the gaps.
+        Returns the indices of the sentences that go on; the last ones fill the gaps.
         """
         options = self._options
         sentences, ranks = ends[:, : options.beam].nonzero(as_tuple=True)
@@ -161,7 +161,7 @@ class BeamSearch:
     ) -> None:
         """Continues each sentence with its ``beam`` candidates (B, beam).
 
-        ``remaining``: the result of :meth:`_finish`, or None where all go on.
+        ``remaining``: the result of :meth:`_finish`, or None if all go on.
         """
         width = self._tokens.size(0) // len(self._numbers)
         moved: Optional[Tensor] = None
@@ -179,7 +179,7 @@ class BeamSearch:
 
 
 def fill_gaps(going: List[bool]) -> List[int]:
-    """The sentence at each place, when finished ones leave and the last ones fill the gaps:
+    """Index of the sentence at each place after the last ones fill the gaps of finished ones:
     ``[True, False, True, True]`` -> ``[0, 3, 2]``.
     """
     count = sum(going)

@@ -1,4 +1,4 @@
-"""``--bpe diet_wordpiece``: the WordPiece of a prepared corpus, for fairseq's hub and tasks.
+"""``--bpe diet_wordpiece``: the WordPiece model of a prepared corpus, for fairseq.
 
 fairseq itself supports SentencePiece (``--bpe sentencepiece``).
 """
@@ -32,7 +32,7 @@ class WordPieceBPE:
         self.tokenizer = load(Path(cfg.wordpiece_folder))
 
     def encode(self, text: str) -> str:
-        """The pieces of ``text`` with spaces between them."""
+        """The pieces of ``text``, separated by spaces."""
         return " ".join(self.tokenizer.pieces(text))
 
     def decode(self, pieces: str) -> str:

@@ -1,7 +1,7 @@
 """The mean of the weights of several checkpoints of one training (Vaswani et al. 2017).
 
-It decodes like any checkpoint, lists its parts and has no optimizer state, so no training resumes
-from it. Memory holds one checkpoint at a time and the sum in float64.
+The result loads like any checkpoint, lists its parts in ``averaged`` and has no optimizer state, so
+no training resumes from it. Memory holds one checkpoint at a time and the sum in float64.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ State = dict[str, Any]
 
 
 def last_checkpoints(folder: Path, count: int) -> list[Path]:
-    """The latest ``count`` checkpoints of intervals, or of epochs where a folder has no others."""
+    """The latest ``count`` checkpoints of intervals, or of epochs if there are no others, in order.
+    Raises UserError if there are fewer.
+    """
     names: list[str] = []
     for pattern in _NUMBERED if folder.is_dir() else ():
         names = names or checkpoint_utils.checkpoint_paths(str(folder), pattern)
@@ -40,9 +42,10 @@ def last_checkpoints(folder: Path, count: int) -> list[Path]:
 
 
 def average(paths: list[Path]) -> State:
-    """The last checkpoint, its weights the mean of all; integers, such as signatures, are its own.
+    """The last checkpoint with the mean weights of all, in at least float32; integers, such as
+    signatures, are those of the last. Weights that several names share stay shared.
 
-    Weights that several names share are averaged once and stay shared.
+    Raises UserError for checkpoints of different models.
     """
     sums: dict[str, Tensor] = {}
     expected: dict[str, Any] = {}
@@ -73,7 +76,7 @@ def average(paths: list[Path]) -> State:
 
 
 def _owners(model: dict[str, Tensor]) -> dict[str, str]:
-    """Name of each tensor -> the first name that stands for the same memory."""
+    """Name of each tensor -> the first name with the same memory."""
     first: dict[Any, str] = {}
     return {
         name: first.setdefault((value.data_ptr(), value.shape, value.stride()), name)
@@ -97,7 +100,7 @@ def _facts(state: State) -> dict[str, Any]:
 
 
 def save(state: State, out: Path) -> None:
-    """Writes a checkpoint atomically."""
+    """Writes a checkpoint atomically. Raises UserError if it cannot be written."""
     part = out.with_name(out.name + ".part")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)

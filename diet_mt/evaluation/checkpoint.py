@@ -32,7 +32,7 @@ _NOT_ITS_SHAPE_IF = ("dropout", "layerdrop", "min-params", "reg-scale")
 def read_training(checkpoint: Path, data: Path) -> dict[str, Any]:
     """Fields of ``records.Result`` about a checkpoint; ``data``: folder with the dictionaries."""
     with reading(checkpoint):
-        # With a state given, the function that builds the model takes no overrides.
+        # fairseq ignores overrides when it builds the model of a loaded state.
         state = load_state(checkpoint, data=str(data))
         cfg, updates = state["cfg"], updates_of(state)
         models, _ = checkpoint_utils.load_model_ensemble([str(checkpoint)], state=state)
@@ -68,7 +68,7 @@ def direction_of(checkpoint: Path, data: Path, subset: str) -> tuple[str, str]:
     own = language_pair(data, subset)
     with reading(checkpoint):
         task = task_of(checkpoint, load_state(checkpoint))
-        # None: fairseq took them from the names of the files, and would again.
+        # None: fairseq derives them from the names of the files.
         trained = (str(task["source_lang"] or own[0]), str(task["target_lang"] or own[1]))
     if set(trained) != set(own):
         sides = f"translates {'-'.join(trained)}, but {data} holds {'-'.join(own)}"
@@ -77,6 +77,7 @@ def direction_of(checkpoint: Path, data: Path, subset: str) -> tuple[str, str]:
 
 
 def load_state(checkpoint: Path, **overrides: str) -> dict[str, Any]:
+    """The content of a checkpoint; ``overrides``: options with other values."""
     state: dict[str, Any] = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint), overrides)
     return state
 
@@ -93,10 +94,10 @@ def load_with_task(
     checkpoint: Path, data: Path | None, state: dict[str, Any] | None = None
 ) -> tuple[Any, Any, Any]:
     """Model in evaluation mode, configuration of its training, and fairseq's task over ``data``
-    (None: the data of its training). ``state``: the loaded checkpoint.
+    (None: the data of its training). ``state``: content of the checkpoint, if it is loaded.
     """
     with reading(checkpoint, data):
-        # With a state given, the function that builds the model takes no overrides.
+        # fairseq ignores overrides when it builds the model of a loaded state.
         state = state or load_state(checkpoint, **({"data": str(data)} if data else {}))
         models, cfg, task = checkpoint_utils.load_model_ensemble_and_task(
             [str(checkpoint)], state=state
@@ -106,7 +107,7 @@ def load_with_task(
 
 @contextmanager
 def reading(checkpoint: Path, data: Path | None = None) -> Iterator[None]:
-    """Turns errors of torch and fairseq into a :class:`UserError` that names the file."""
+    """Context that turns errors of torch and fairseq into a UserError that names the file."""
     need_file(checkpoint, "checkpoint; train first")
     try:
         yield
@@ -124,8 +125,8 @@ def _tokens(extra_state: dict[str, Any], updates: int) -> int:
     """Target subwords, end marks included, in all updates; 0 if unknown.
 
     fairseq's meter ``wpb`` (words per batch) averages over the updates of all processes; only that
-    of ``default`` is not reset at the end of an epoch. Resumed trainings may begin it anew, but the
-    mean times the updates stays valid.
+    of ``default`` is not reset at the end of an epoch. A resumed training may restart it: its mean
+    counts, not its sum.
     """
     for _, name, _, state in extra_state.get("metrics", {}).get("default", ()):
         if name == "wpb" and state["count"]:
@@ -134,15 +135,15 @@ def _tokens(extra_state: dict[str, Any], updates: int) -> int:
 
 
 def device(words: Sequence[str]) -> str:
-    """The device of fairseq with these options: ``cpu``, or the name of the GPU."""
+    """The device that fairseq uses with these options: ``cpu``, or the name of the GPU."""
     if "--cpu" in words or not torch.cuda.is_available():
         return "cpu"
     return str(torch.cuda.get_device_name(0))
 
 
 def pretrained_of(checkpoint: Path, saved: Mapping[str, Any]) -> dict[str, Any]:
-    """``read_pretrained`` of the checkpoint that ``checkpoint`` was fine-tuned from, by the record
-    of its training with the options ``saved``: a path in a checkpoint is never opened.
+    """``read_pretrained`` of the checkpoint that ``checkpoint`` was fine-tuned from, as recorded in
+    its folder: the path in its options ``saved`` is not opened. Raises UserError for no record.
     """
     name = saved["checkpoint"].get("finetune_from_model")
     file = checkpoint.parent / RECORD
@@ -179,8 +180,8 @@ def read_pretrained(checkpoint: Path | None) -> dict[str, Any]:
 
 
 def model_options(checkpoint: Path, system: str = "") -> list[str]:
-    """The options of fairseq-train that build the model of a checkpoint: its architecture and other
-    options of its shape, without segments. ``system``: required encoding; empty: any.
+    """The options of fairseq-train that build the model of a pretrained encoder: its architecture
+    and other options of its shape, without segments. ``system``: required encoding; empty: any.
     """
     with reading(checkpoint):
         saved = load_state(checkpoint)["cfg"]["model"]
@@ -203,7 +204,7 @@ def model_options(checkpoint: Path, system: str = "") -> list[str]:
 
 
 def beyond_the_architecture(arch: str, saved: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of a model, with dashes, whose value is not that of its architecture."""
+    """Options of a model that differ from its architecture's: name with dashes -> value."""
     preset = preset_of(arch)
     if arch.startswith("roberta_"):
         options = vars(plain_options(preset))

@@ -65,7 +65,7 @@ def load_fine_tuned(
         state = checkpoints.load_state(checkpoint, data=str(data))
     name = state["cfg"]["task"]["_name"]
     if name != task:
-        raise UserError(f"{checkpoint}: a model of the task {name}; fine-tune first, on {task}")
+        raise UserError(f"{checkpoint}: a model of the task {name}, not {task}; fine-tune first")
     model, cfg, made = checkpoints.load_with_task(checkpoint, data, state)
     model.make_generation_fast_()
     facts: dict[str, Any] = {}

@@ -22,7 +22,7 @@ _UNEVEN = ("sgd", "adafactor")
 
 
 def self_check(paths: Sequence[Path]) -> None:
-    """Prints a summary of each path, or its faults. Raises UserError if there are any."""
+    """Prints summaries or faults of checkpoints and data folders. Raises UserError for faults."""
     wrong = things = 0
     for path in paths:
         for name, faults, summary in _checked(path):
@@ -53,11 +53,11 @@ def _checked(path: Path) -> Iterator[tuple[Path, list[str], str]]:
 
 
 def check_checkpoint(path: Path) -> str:
-    """A summary of a checkpoint.
+    """A summary of a checkpoint. Raises UserError for a faulty one.
 
     Checks the checksums within the file, and that all tensors, those of the optimizer included, are
-    complete, finite, and of the model's shapes and types. The model is built without data, for as
-    many words as the checkpoint has embeddings.
+    complete, finite, and of the model's shapes and types. The model is built without data, with
+    dictionaries as large as the checkpoint's embeddings.
     """
     with reading(path):
         if zipfile.is_zipfile(path):
@@ -76,26 +76,26 @@ def _described(path: Path, state: dict[str, Any], data: Path) -> str:
     for name, tensor in (*state["model"].items(), *_of_optimizer(path, state)):
         if tensor.is_floating_point() and not torch.isfinite(tensor).all():
             raise UserError(f"{path}: {name} is not finite; the training has diverged")
-    # fairseq puts a 0 where it is missing; the first epoch is 1.
+    # fairseq sets a missing epoch to 0; the first is 1.
     if not state["extra_state"]["train_iterator"]["epoch"]:
         raise UserError(f"{path}: incomplete, without its position in the training data")
     task = task_of(path, state)
     languages = [task.get("source_lang"), task.get("target_lang")]
     _write_dictionaries(data, state)
-    # A signature of the words, of which only the number is known here.
+    # It depends on the words, of which only the number is known here.
     state["model"].pop("dictionary_signature", None)
     models, _ = checkpoint_utils.load_model_ensemble([str(path)], state=state)
-    # Loading converts integers to floating point, and the reverse, without an error.
+    # Loading converts integers to floating point and back without an error.
     own = models[0].state_dict()
     for name, tensor in state["model"].items():
         if name in own and own[name].is_floating_point() != tensor.is_floating_point():
             kinds = f"{tensor.dtype}, but the model's is {own[name].dtype}"
             raise UserError(f"{path}: {name} is {kinds}")
-    return ", ".join(_words(path, state, models[0], languages))
+    return ", ".join(_summary(path, state, models[0], languages))
 
 
 def _of_optimizer(path: Path, state: Mapping[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:
-    """Name and value of each tensor in the optimizer's state, which all parameters must have."""
+    """Name and value of the optimizer's tensors. Raises UserError for a parameter without them."""
     saved = state.get("last_optimizer_state") or {}
     entries = saved.get("state", {})
     for number, entry in entries.items():
@@ -113,7 +113,7 @@ def _of_optimizer(path: Path, state: Mapping[str, Any]) -> Iterator[tuple[str, t
             raise UserError(f"{path}: incomplete state of the optimizer, parameter {number}")
 
 
-def _words(
+def _summary(
     path: Path, state: Mapping[str, Any], model: Any, languages: Sequence[str | None]
 ) -> Iterator[str]:
     options = state["cfg"]["model"]
@@ -125,7 +125,7 @@ def _words(
     yield f"{sum(parameter.numel() for parameter in model.parameters()):,} parameters"
     yield f"{updates_of(state):,} updates, seed {int(state['cfg']['common']['seed'])}"
     if parts := state.get("averaged"):
-        yield f"the mean of {len(parts)}"
+        yield f"the mean of {len(parts)} checkpoints"
     if not state.get("last_optimizer_state"):
         yield "without the optimizer's state, so no training continues from it"
     command = shell(training_of(path))
@@ -135,7 +135,7 @@ def _words(
 
 
 def _write_dictionaries(folder: Path, state: Mapping[str, Any]) -> None:
-    """Dictionaries for the task of a checkpoint, with words for each of its embeddings.
+    """Writes dictionaries for the task of a checkpoint, with a word for each of its embeddings.
 
     The languages in the state become ``source`` and ``target``: a checkpoint may name any file.
     """

@@ -1,1 +1,1 @@
-"""Experiments: prepared data, trainings by recipes, and sweeps of them."""
+"""Experiments: trainings from recipes, and sweeps of data preparation, trainings and reports."""

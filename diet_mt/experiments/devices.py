@@ -1,4 +1,4 @@
-"""Devices of a training, and the division of an update among them."""
+"""Devices and precision of a training, and the division of an update among devices."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from ..system.errors import UserError
 from ..system.options import Count, Positive, option
 
 PRECISIONS = ("bf16", "fp16", "fp32")
-# CUDA's compute capability of the first GPUs with bfloat16 arithmetic (Ampere).
+# Lowest CUDA compute capability with bfloat16 arithmetic (Ampere).
 _BF16_FROM = (8, 0)
 _PORT = 29500
 
 
 @dataclass(frozen=True)
 class Batches:
-    """``tokens`` in a batch on a device, ``per_update`` such batches on each, ``total`` on all."""
+    """Batches of one update, in tokens or sequences."""
 
-    tokens: int
-    per_update: int
-    total: int
+    tokens: int  # of a batch on one device
+    per_update: int  # batches on each device
+    total: int  # tokens of the update, on all devices
 
 
 def split_update(tokens: int, ceiling: int, devices: int) -> Batches:
     """Divides the tokens (or sequences) of an update among devices that hold at most ``ceiling``.
 
-    As few batches as possible, of the same size: ``total`` differs from ``tokens`` by less than the
-    number of batches, whatever the number of devices.
+    Batches are as few as possible and have the same size: ``total`` is at most ``tokens``, and the
+    difference is less than the number of batches. Raises :class:`UserError` if devices have none.
     """
     if ceiling < 1 or not 1 <= devices <= tokens:
         raise UserError(f"{tokens} cannot be divided among {devices} devices of {ceiling}")
@@ -39,7 +39,7 @@ def split_update(tokens: int, ceiling: int, devices: int) -> Batches:
 
 
 def visible_gpus() -> list[tuple[int, int]]:
-    """The compute capability of each GPU that this process may use."""
+    """CUDA compute capability of each visible GPU."""
     import torch
 
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
@@ -47,8 +47,9 @@ def visible_gpus() -> list[tuple[int, int]]:
 
 
 def choose(gpus: str, precision: str, seen: list[tuple[int, int]]) -> tuple[int, str]:
-    """The number of GPUs and the precision; ``auto``: all GPUs, and the fastest precision of all
-    GPUs, fp32 without any.
+    """Number of GPUs and precision. ``seen``: compute capabilities of the visible GPUs.
+
+    ``auto``: all of these; bf16 if all used GPUs support it, otherwise fp16; fp32 on CPUs.
     """
     if gpus != "auto" and not gpus.isdecimal():
         raise UserError(f"--gpus {gpus}: give a number or auto")
@@ -67,9 +68,11 @@ def choose(gpus: str, precision: str, seen: list[tuple[int, int]]) -> tuple[int,
 class Machines:
     """Devices."""
 
-    gpus: str = option("number of GPUs on this machine; 0: CPU", "auto")
+    gpus: str = option(
+        "number of GPUs to use on this machine; auto: all; 0: CPU", "auto", metavar="N"
+    )
     precision: str = option(
-        "auto: bf16 if all GPUs support it, else fp16; fp32 on CPUs (default: the recipe's)",
+        "auto: bf16 if all GPUs support it, else fp16; fp32 on a CPU (default: the recipe's)",
         "auto",
         choices=("auto", "fp32", "fp16", "bf16"),
     )
@@ -96,12 +99,12 @@ class Place:
 
     gpus: int
     precision: str
-    processes: int
-    launch: list[str]  # options that say where to run, not what
+    processes: int  # on all machines
+    launch: list[str]  # options that do not determine the result
 
 
 def place_of(machines: Machines) -> Place:
-    """The devices that a training uses on this machine."""
+    """The devices of a training on this machine. Raises :class:`UserError` for invalid options."""
     is_open = "auto" in (machines.gpus, machines.precision)
     seen = visible_gpus() if is_open else []
     gpus, precision = choose(machines.gpus, machines.precision, seen)
@@ -114,14 +117,14 @@ def place_of(machines: Machines) -> Place:
         launch += ["--distributed-init-method", f"tcp://{machines.master or _slurm_master()}"]
         launch += ["--distributed-rank", str(machines.node_rank * each)]
         if not gpus:
-            # fairseq starts a process for each GPU; torch's own parallel modules are not for CPUs.
+            # fairseq starts processes only for GPUs, and its backend pytorch_ddp needs GPUs.
             launch += ["--distributed-no-spawn", "--distributed-backend", "gloo"]
             launch += ["--ddp-backend", "legacy_ddp"]
     return Place(gpus, precision, machines.nodes * each, launch)
 
 
 def _slurm_master() -> str:
-    """HOST:PORT of the first machine of this Slurm step."""
+    """HOST:PORT of the first machine of this Slurm step. Raises :class:`UserError` without one."""
     nodes = os.environ.get("SLURM_STEP_NODELIST")
     if not nodes:
         raise UserError("--nodes: give --master HOST:PORT of machine 0, too")

@@ -1,6 +1,6 @@
-"""The fairseq-train command of a recipe and the options given with it.
+"""The fairseq-train command of a recipe and of the options given with it.
 
-Options are a mapping here, ``{"lr": ["0.005"], "share-all-embeddings": []}``.
+Options are mappings such as ``{"lr": ["0.005"], "share-all-embeddings": []}``.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from .recipes import Recipe
 
 Options = dict[str, list[str]]
 
-# Options of a recipe or a command line that fairseq-train does not have.
+# Options of recipes and command lines that are not options of fairseq-train.
 OWN = ("tokens-per-update", "sequences-per-update", "max-tokens-per-device", "warmup", "precision")
-# Options that say where to run, and are not stored with what was run.
+# Options of fairseq-train that do not determine the result and are not stored in ``command``.
 _WHERE = ("stop-time-hours", "num-workers")
-# Option that is set here -> what to do instead.
+# Option that users cannot give, because it is set here -> hint.
 _REFUSED = {
     **dict.fromkeys(
         ("arch", "user-dir", "log-format", "required-batch-size-multiple", "tpu"),
@@ -47,21 +47,19 @@ _ANY_ENCODER = "roberta_learned_base"  # for the options of a plan without a che
 
 @dataclass(frozen=True)
 class TrainingRequest:
-    """What to train. ``given``: options over those of the recipe; ``planned``: of a dry run: data
-    and checkpoints may not exist yet.
-    """
+    """Recipe, options, folder and devices of a training."""
 
     recipe: Recipe
     save: Path
     seed: int = 1
-    given: Options = field(default_factory=dict)
+    given: Options = field(default_factory=dict)  # override those of the recipe
     machines: Machines = field(default_factory=lambda: Machines(precision=""))
-    planned: bool = False
+    planned: bool = False  # a dry run: data and checkpoints may not exist yet
 
 
 @dataclass(frozen=True)
 class Training:
-    """One fairseq-train: ``options`` determine the result, ``launch`` only the devices."""
+    """A run of fairseq-train: ``options`` determine the result, ``launch`` only its execution."""
 
     data: Path
     options: Options
@@ -69,19 +67,19 @@ class Training:
     save: Path
     node_rank: int = 0
     note: str = ""  # on devices and batches, for the user
-    pending: str = ""  # what data and checkpoints that do not exist yet will determine
+    pending: str = ""  # options that depend on data and checkpoints that do not exist yet
 
     def words(self) -> list[str]:
-        """The command, as it is stored next to the checkpoints: without ``launch``."""
+        """The command as stored next to the checkpoints, without ``launch``."""
         return ["fairseq-train", str(self.data), "--user-dir", str(PLUGIN), *as_words(self.options)]
 
     def command(self) -> str:
-        """For a shell."""
+        """The complete shell command."""
         return shlex.join([*self.words(), *self.launch])
 
 
 def parse(words: Iterable[str]) -> Options:
-    """Options of a command line; the last value counts."""
+    """Options of a command line; the last value counts. Raises :class:`UserError` for others."""
     options = options_of(words)
     if stray := options.pop("", None):
         raise UserError(f"unexpected argument '{stray[0]}'; options begin with --")
@@ -99,7 +97,7 @@ def one(options: Options, name: str, default: str = "") -> str:
 
 
 def whole(options: Options, name: str, default: int = 0) -> int:
-    """The value of an option, a whole number of at least 1, or ``default``."""
+    """The value of an option, or ``default``. Raises :class:`UserError` unless it is 1 or more."""
     text = one(options, name, str(default))
     if name in options and not (text.isascii() and text.isdecimal() and int(text) > 0):
         raise UserError(f"--{name} {text}: expected a whole number of at least 1")
@@ -107,9 +105,9 @@ def whole(options: Options, name: str, default: int = 0) -> int:
 
 
 def translation(data: Path, arch: str, request: TrainingRequest) -> Training:
-    """The training of the translation model ``arch`` on the folder ``data``, or ``data/bin``.
+    """The training of the translation model ``arch`` on ``data`` or ``data/bin``.
 
-    The name of the folder gives the subwords of data that do not exist yet.
+    If the data does not exist yet, the name of the folder determines the kind of subwords.
     """
     if arch.startswith("roberta_"):
         raise UserError(f"{arch} is an encoder-only model; see diet-mt pretrain --help")
@@ -137,7 +135,7 @@ def translation(data: Path, arch: str, request: TrainingRequest) -> Training:
 
 
 def masked_lm(data: Path, system: str, size: str, request: TrainingRequest) -> Training:
-    """The pretraining of ``roberta_SYSTEM_SIZE`` on the folder ``data``, or ``data/bin``."""
+    """The pretraining of ``roberta_SYSTEM_SIZE`` on ``data`` or ``data/bin``."""
     folder = data if request.planned and not data.exists() else bin_folder(data)
     system = system.replace("-", "_")
     fixed = {"arch": [f"roberta_{system}_{size}"], "log-format": ["json"]}
@@ -145,14 +143,14 @@ def masked_lm(data: Path, system: str, size: str, request: TrainingRequest) -> T
     length = whole(options, "tokens-per-sample", 512)
     positions = whole(options, "max-source-positions", length)
     if length > positions:  # fairseq would leave out longer sequences
-        raise UserError(f"--tokens-per-sample {length}: beyond --max-source-positions {positions}")
+        raise UserError(f"--tokens-per-sample {length}: exceeds --max-source-positions {positions}")
     longest = folder / "max-length"
     if longest.is_file() and int(pieces := longest.read_text(encoding="utf-8")) > length:
         what = f"{folder} has sentences of up to {pieces.strip()} pieces"
         raise UserError(f"--tokens-per-sample {length}: {what}; prepare shorter ones")
     updates = whole(options, "max-update")
     if not updates:
-        raise UserError("--max-update: missing; a pretraining ends by updates")
+        raise UserError("--max-update: missing; it is the end of a pretraining")
     _warm_up(options, updates)
     if "lamb" in options.get("optimizer", ()):
         for part in ("betas", "eps"):
@@ -168,7 +166,7 @@ def fine_tuning(
     """The fine-tuning of a checkpoint on the folder of a task.
 
     ``task``: CoLA, XNLI, SQuAD, ... (default: the name of ``data``); ``system``: required encoding
-    (default: any). Missing data of a plan count as the official ones.
+    (default: any). In a dry run, missing data is assumed to have the official number of examples.
     """
     from ..evaluation.checkpoint import model_options
     from ..evaluation.requests import specification
@@ -183,7 +181,7 @@ def fine_tuning(
     else:
         task, about = name, specification(name)
         head, examples = _classification(about), examples or about.official[0]
-    # Zero-shot transfer trains and validates on English only.
+    # For zero-shot transfer, training and validation use English only.
     if task == XNLI:
         head["valid-subset"] = [split_name("valid", ENGLISH)]
     later = request.planned and not pretrained.exists()
@@ -199,13 +197,13 @@ def fine_tuning(
     pending = [] if updates else ["--total-num-update and --warmup-updates"]
     pending += [f"--arch and other options of {pretrained}"] if later else []
     training = replace(placed(data, options, request, None), pending=" and ".join(pending))
-    # One process: a run is small, and several run side by side.
+    # One process, because runs are small and executed in parallel.
     training.options["distributed-world-size"] = ["1"]
     return training
 
 
 def _merged(request: TrainingRequest, system: str, fixed: Options) -> Options:
-    """The recipe's options, over them the given ones, and over these ``fixed``.
+    """``fixed`` options, overridden by those of the recipe, and these by the given ones.
 
     Given updates replace the recipe's epochs, and given epochs its updates.
     """
@@ -226,13 +224,13 @@ def _merged(request: TrainingRequest, system: str, fixed: Options) -> Options:
         name: [value.replace("{save-dir}", str(request.save)) for value in values]
         for name, values in options.items()
     }
-    # Trained rows are comparable only with the same batches, which depend on the multiple.
+    # Results are comparable only with the same batches, which depend on this multiple.
     own = {"seed": [str(request.seed)], "save-dir": [str(request.save)]}
     return fixed | options | {"required-batch-size-multiple": ["1"]} | own
 
 
 def _warm_up(options: Options, updates: int) -> None:
-    """Sets fairseq's options of a linear decay over ``updates``; ``warmup`` is a share of them."""
+    """Sets fairseq's options for warm-up (``warmup``: share of ``updates``) and linear decay."""
     if share := options.pop("warmup", None):
         options.setdefault("warmup-updates", [str(int(updates * Decimal(share[0])))])
     if one(options, "lr-scheduler") == "polynomial_decay":
@@ -242,17 +240,17 @@ def _warm_up(options: Options, updates: int) -> None:
 def placed(
     data: Path, options: Options, request: TrainingRequest, share: tuple[str, str, int] | None
 ) -> Training:
-    """The training on the devices of this machine, and of others like it; changes ``options``.
+    """The training on the devices of the identical machines; changes ``options`` in place.
 
-    ``share``: division of an update of the recipe's size: unit ("tokens"), fairseq's option for the
-    size of a batch ("max-tokens"), and the most that fit on a device.
+    ``share``: for dividing the recipe's update: unit ("tokens"), fairseq's option for the size of a
+    batch ("max-tokens"), and the maximum on a device.
     """
     machines = request.machines
     precision = machines.precision or one(options, "precision", "auto")
     unit, option, most = share or ("", "", 0)
     total = whole(options, f"{unit}-per-update")
     if not total and "max-tokens-per-device" in request.given:
-        raise UserError("--max-tokens-per-device: the recipe shares no update; give --max-tokens")
+        raise UserError("--max-tokens-per-device: no update size in the recipe; give --max-tokens")
     for name in OWN:
         options.pop(name, None)
     launch = as_words({name: options.pop(name) for name in _WHERE if name in options})
@@ -282,7 +280,7 @@ def _flags(precision: str) -> Options:
 
 
 def _examples(data: Path, questions: Path) -> int:
-    """Size of the training set."""
+    """Number of training examples, or of windows for question answering."""
     ids = data / "raw" / "train.id"
     if questions.is_file():
         from ..bert.windows import read_about
@@ -290,11 +288,11 @@ def _examples(data: Path, questions: Path) -> int:
         return read_about(questions.parent).windows
     if ids.is_file():
         return lines_in(ids)
-    raise UserError(f"{data}: no task made by diet-mt prepare glue, xnli or qa")
+    raise UserError(f"{data}: not made by diet-mt prepare glue, xnli or qa")
 
 
 def _classification(task: Task) -> Options:
-    """Options of the task and the criterion ``diet_sentence_prediction``."""
+    """Options of fairseq's task and criterion for classification and regression."""
     return {
         "task": ["diet_sentence_prediction"],
         "criterion": ["diet_sentence_prediction"],
@@ -308,7 +306,7 @@ def _classification(task: Task) -> Options:
 
 
 def check(training: Training, own: Iterable[str] = ()) -> None:
-    """Reads the options as fairseq-train does. ``own``: options of our command, for suggestions."""
+    """Raises :class:`UserError` for invalid options; ``own``: of diet-mt, for suggestions."""
     import_fairseq()
     from fairseq.models import ARCH_MODEL_REGISTRY
     from fairseq.options import get_training_parser
@@ -319,5 +317,5 @@ def check(training: Training, own: Iterable[str] = ()) -> None:
     words = [str(training.data), *as_words(options), *training.launch]
     read_options(get_training_parser(), words, own)
     file = one(training.options, "restore-file")
-    if file and not Path(file).is_file():  # fairseq would begin anew
+    if file and not Path(file).is_file():  # fairseq would start from scratch
         raise UserError(f"--restore-file {file}: no such checkpoint")

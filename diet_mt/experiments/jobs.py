@@ -1,7 +1,7 @@
 """Execution of a sweep: preparation, runs on this machine or a cluster, report.
 
-A run is its commands one after the other, with their output in ``FOLDER/sweep.log``. On this
-machine some run side by side; on a cluster each is a job of submitit, with its files in
+A run executes its commands in order, with their output in ``FOLDER/sweep.log``. On this machine,
+runs are parallel processes; on a cluster each is a job of submitit, with its files in
 ``FOLDER/job``.
 """
 
@@ -36,19 +36,19 @@ MINUTES = 1440  # default time limit of a job, after which it is requeued and re
 REQUEUES = 100
 _WIDTH = 120  # characters of a status
 _PAUSE_S, _PAUSE_OF_JOBS_S = 0.1, 1.0  # between polls of the runs
-# With several machines, all of them train; the first one executes the other commands.
+# Commands that all machines execute; only the first machine executes others.
 _SHARED = ("train", "pretrain")
-_OWN_NAMES = {"time": "timeout_min", "mem": "mem_gb"}  # Slurm's word -> submitit's
+_OWN_NAMES = {"time": "timeout_min", "mem": "mem_gb"}  # Slurm's option -> submitit's
 
-# Carries out all runs and returns a line for each failure, or None if they run detached.
+# Executes all runs and returns a message for each failure, or None if they continue detached.
 Runner = Callable[[Sequence[Run]], list[str] | None]
-# A run under way: each step is a poll and yields its process on this machine, if any; the result is
-# a line about its failure, or empty.
+# A run in progress: each step polls it and yields its process on this machine, if any; the result
+# is a message about its failure, or empty.
 Job = Generator[subprocess.Popen[bytes] | None, None, str]
 
 
 def go(sweep: Sweep, runner: Runner) -> int:
-    """Runs all unfinished parts of a sweep; returns the exit status."""
+    """Executes a sweep and returns the exit status. Raises :class:`UserError` if a run fails."""
     began = time.monotonic()
     announce(f"== 1/3 prepare: {len(sweep.prepare)} commands")
     if status := _one_by_one(sweep.prepare, sys.stderr):
@@ -80,7 +80,7 @@ def dry_run(sweep: Sweep, ask: Callable[[Command], list[str]]) -> Iterator[str]:
 
 
 def _one_by_one(commands: Sequence[Command], to: TextIO) -> int:
-    """Runs commands with output to ``to``; returns the first nonzero status, or 0."""
+    """Executes commands with output to ``to``; returns the first nonzero status, or 0."""
     to.flush()
     for words in commands:
         say(shown(words))
@@ -93,14 +93,14 @@ def _one_by_one(commands: Sequence[Command], to: TextIO) -> int:
 
 
 def with_files(words: Command) -> list[str]:
-    """A command with the names of files for each ``*``, as in a shell."""
+    """The words of a command, with ``*`` expanded to file names as in a shell."""
     return [
         file for word in words for file in (sorted(glob(word)) if "*" in word else ()) or [word]
     ]
 
 
 def argv_of(words: Command) -> list[str]:
-    """The arguments of a command for the operating system; programs of this environment first."""
+    """The arguments to start a command; programs of this Python environment have priority."""
     name, *files = with_files(words)
     if name == PROGRAM:
         return module("diet_mt", files)
@@ -109,7 +109,7 @@ def argv_of(words: Command) -> list[str]:
 
 
 def execute(run: Run, env: Mapping[str, str], log_name: str = LOG) -> Job:
-    """Executes the commands of a run on this machine until one fails."""
+    """Executes the commands of a run on this machine, up to the first failure."""
     log = run.folder / log_name
     for words in run.commands:
         reason = ""
@@ -153,10 +153,10 @@ def _carry_out(
     at_once: int,
     pause: float,
 ) -> list[str]:
-    """Carries out runs, ``at_once`` in parallel; returns a line for each failure.
+    """Executes runs, ``at_once`` in parallel; returns a message for each failure.
 
-    Prints each run that has ended, and statuses that changed. Afterwards, or after an interruption,
-    no process is left on this machine.
+    Prints the end of each run, and changes of its status. Afterwards, even if interrupted, no
+    process is left on this machine.
     """
     waiting, jobs, failures = list(runs), dict[Run, Job](), list[str]()
     processes: dict[Run, subprocess.Popen[bytes] | None] = {}
@@ -195,14 +195,14 @@ def _carry_out(
 
 
 def usual_jobs() -> int:
-    """Default number of parallel runs: one per core, or one on all GPUs."""
+    """Default number of parallel runs: one per core, or a single one if there are GPUs."""
     import torch
 
     return 1 if torch.cuda.is_available() else cores()
 
 
 def side_by_side(runs: Sequence[Run], jobs: int) -> list[str]:
-    """Carries out the runs on this machine, ``jobs`` in parallel; a line for each failure."""
+    """Executes runs on this machine, ``jobs`` in parallel; returns a message for each failure."""
     env = environment()
     if jobs > 1:  # parallel runs would compete for cores
         env.setdefault("OMP_NUM_THREADS", "1")
@@ -215,7 +215,7 @@ def side_by_side(runs: Sequence[Run], jobs: int) -> list[str]:
 
 @dataclass(frozen=True)
 class ClusterJob:
-    """The callable of a submitit job; it returns a line about a failure, or nothing."""
+    """The callable of a submitit job; returns a message about a failure, or an empty string."""
 
     run: Run
 
@@ -238,12 +238,12 @@ class ClusterJob:
             job.close()  # ends its process
 
     def checkpoint(self) -> submitit.helpers.DelayedSubmission:
-        """The job to requeue after a timeout or preemption, which resumes the run."""
+        """The job that submitit requeues after a timeout or preemption; it resumes the run."""
         return submitit.helpers.DelayedSubmission(self)
 
 
 def _submitted(run: Run, job: submitit.Job[str]) -> Job:
-    """A run as a cluster job."""
+    """A submitted run: waits for its cluster job."""
     while not job.done():
         yield None
     try:
@@ -254,7 +254,7 @@ def _submitted(run: Run, job: submitit.Job[str]) -> Job:
 
 
 def parameters(given: Mapping[str, str]) -> dict[str, Any]:
-    """Arguments for submitit's ``update_parameters``, from names of Slurm or submitit."""
+    """Arguments for submitit's ``update_parameters``, from options of Slurm or submitit."""
     types = submitit.AutoExecutor._typed_parameters()
     known = {*_OWN_NAMES, *types, *SlurmExecutor._valid_parameters()}
     options: dict[str, Any] = {"timeout_min": MINUTES}
@@ -273,8 +273,9 @@ def parameters(given: Mapping[str, str]) -> dict[str, Any]:
 def as_jobs(
     runs: Sequence[Run], options: Mapping[str, Any], wait: bool, cluster: str = "slurm"
 ) -> list[str] | None:
-    """Submits each run as a job of submitit's ``cluster``, except those in the queue, and waits for
-    them. Returns a line for each failed run; None without waiting.
+    """Submits each run as a job of submitit's ``cluster``, unless it is already in the queue.
+
+    Returns a message for each failed run, or None if not ``wait``.
     """
     os.environ.update(environment())  # for submitit to find this package
     begun = time.time()
@@ -304,7 +305,7 @@ def _submit(run: Run, cluster: str, options: Mapping[str, Any]) -> submitit.Job[
 
 
 def _in_queue(run: Run, cluster: str) -> submitit.Job[str] | None:
-    """The queued or running job of this run from an earlier sweep, if any."""
+    """The queued or running job of this run from an earlier call, if any."""
     file = run.folder / "job" / "id"
     if cluster != "slurm" or not file.is_file():
         return None

@@ -1,8 +1,8 @@
-"""Recipes: one YAML file for each experiment, with its hyper-parameters, its runs and its table.
+"""Recipes: YAML files with the hyper-parameters, runs and report of an experiment.
 
-A name such as ``multi30k`` is ``config/multi30k.yaml`` of this checkout, or of the installed
-package (``diet_mt/share/config``); what ends in ``.yaml`` is a file. ``extends: NAME`` includes
-another recipe: mappings are merged, key by key, and everything else is replaced.
+The name ``multi30k`` refers to ``config/multi30k.yaml`` of this checkout or of the installed
+package (``diet_mt/share/config``); a name that ends in ``.yaml`` is a path. ``extends: NAME``
+includes another recipe: mappings are merged recursively, and other values are replaced.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ _SHARE = _PACKAGE / "share" / "config"  # of an installed package
 _FOLDER = _SHARE if _SHARE.is_dir() else _PACKAGE.parent / "config"
 _SUFFIX = ".yaml"
 
-# Option of fairseq-train (without its dashes) -> its value. True is a flag; False and None remove
-# an option of the extended recipe.
+# Option of fairseq-train (without dashes) -> value. True: a flag; False and None: removes an option
+# of the extended recipe.
 Values = dict[str, str | int | float | bool | None]
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Hyper-parameters of a training. ``options``: of single systems, over those of all."""
+    """Hyper-parameters of trainings: options of all systems, and of single ones."""
 
     training: Values
-    options: dict[str, Values] = field(default_factory=dict)
+    options: dict[str, Values] = field(default_factory=dict)  # of a system, override ``training``
 
     def values_of(self, system: str) -> Values:
-        """The options of a training of ``system``, spelt ``diet_rel``."""
+        """The options for training ``system``, such as ``diet_rel``."""
         return {**self.training, **(self.options.get(system) or {})}
 
 
@@ -48,7 +48,7 @@ def names() -> list[str]:
 
 
 def find(name: str) -> Path:
-    """The file of a recipe."""
+    """The path of a recipe. Raises :class:`UserError` if there is none."""
     path = Path(name) if name.endswith(_SUFFIX) else _FOLDER / f"{name}{_SUFFIX}"
     if path.is_file():
         return path
@@ -59,7 +59,7 @@ def find(name: str) -> Path:
 
 
 def read(name: str) -> dict[str, Any]:
-    """All sections of a recipe, with those of the recipe that it extends."""
+    """All sections of a recipe, including extended ones. Raises :class:`UserError` if invalid."""
     path = find(name)
     try:
         sections = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -76,7 +76,7 @@ def read(name: str) -> dict[str, Any]:
 
 
 def load(name: str) -> Recipe:
-    """The hyper-parameters of a recipe."""
+    """The hyper-parameters of a recipe. Raises :class:`UserError` if it has none."""
     sections = read(name)
     if not sections.get("training"):
         raise UserError(f"recipe {name}: has no section training")
@@ -85,8 +85,7 @@ def load(name: str) -> Recipe:
 
 def _merge(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(base)
-    for key, value in own.items():
+    for key, new in own.items():
         old = merged.get(key)
-        both = isinstance(old, dict) and isinstance(value, dict)
-        merged[key] = _merge(dict(old or {}), value) if both else value
+        merged[key] = _merge(old, new) if isinstance(old, dict) and isinstance(new, dict) else new
     return merged

@@ -1,8 +1,7 @@
-"""Runs a training in its folder: locked, resumed after an interruption, skipped if finished.
+"""Execution of a training in its folder: locked, resumed after an interruption, skipped if done.
 
 The folder contains the checkpoints, ``command``, ``revision`` (of the project at the start),
-``train.log`` and, in the end, ``done``. In a folder without checkpoints, another command may be
-started.
+``train.log`` and, after the end, ``done``. A folder without checkpoints accepts another command.
 """
 
 from __future__ import annotations
@@ -23,26 +22,29 @@ from ..system.progress import say, tail_of, training_status
 from .fairseq_command import Options, Training, whole
 
 _TIME_IS_UP = "due to cumulative_training_time"
-# fairseq's line once a checkpoint has all of its names, checkpoint_last.pt the last of them.
+# fairseq logs this after it has written all files of a checkpoint, checkpoint_last.pt last.
 _SAVED = b"Saved checkpoint "
-# With one of these options a training does not continue from checkpoint_last.pt.
+# Options with which a training does not continue from checkpoint_last.pt.
 _NO_LAST = {"no-last-checkpoints", "no-save", "restore-file"}
 
 
 def train(training: Training, check: Callable[[], None]) -> None:
-    """Runs fairseq-train to its end. ``check``: called before anything is written."""
+    """Runs fairseq-train to its end. ``check`` is called before any file is written.
+
+    Raises :class:`UserError` for a folder of another command, and if the training fails.
+    """
     save = training.save
     refuse_another(training)
     if _is_finished(save):
         return
     check()
     make_folder(save)
-    if training.node_rank:  # the first machine writes the other files
+    if training.node_rank:  # only the first machine writes other files
         if not has_ended(save, training.options):
             _run(training, save / f"train.{training.node_rank}.log")
         return
     with alone(save):
-        # Another process may just have ended.
+        # Another process may have ended meanwhile.
         refuse_another(training)
         if _is_finished(save):
             return
@@ -57,9 +59,9 @@ def train(training: Training, check: Callable[[], None]) -> None:
         _run(training, log)
         with open(log, "rb") as file:
             file.seek(written)
-            # fairseq's status is 0 then, too.
+            # fairseq's exit status is 0 in this case, too.
             if _TIME_IS_UP in file.read().decode("utf-8", errors="replace"):
-                raise UserError(f"{save}: stopped by --stop-time-hours; a larger one continues")
+                raise UserError(f"{save}: stopped by --stop-time-hours; give a larger value")
         (save / "done").touch()
 
 
@@ -69,22 +71,21 @@ def has_begun(save: Path) -> bool:
 
 
 def has_ended(save: Path, options: Options) -> bool:
-    """Whether the last checkpoint is the end, from which fairseq would train one update more: that
-    of ``max-update``, ``max-epoch``, or the validation that exhausts the ``patience``.
-    """
+    """Whether the last checkpoint has reached ``max-update``, ``max-epoch`` or ``patience``."""
+    # From such a checkpoint, fairseq would still train one more update.
     last = save / "checkpoint_last.pt"
     if not last.exists():
         return False
     import_fairseq()
-    from ..evaluation.checkpoint import load_state, reading
+    from ..evaluation.checkpoint import load_state, reading, updates_of
     from ..fairseq_patches.repairs import PATIENCE
 
     with reading(last):
         state = load_state(last)
-        updates = int(state["optimizer_history"][-1]["num_updates"])
+        updates = updates_of(state)
         # Validations since the best one; not counted without --patience.
         passed = int(state["extra_state"].get(PATIENCE, {}).get("num_runs", 0))
-        # fairseq stores the epoch that comes next.
+        # fairseq stores the number of the next epoch.
         position = state["extra_state"]["train_iterator"]
         epoch, begun = int(position["epoch"]) - 1, int(position["iterations_in_epoch"])
     reached = {"max-update": updates, "patience": passed, "max-epoch": 0 if begun else epoch}
@@ -99,7 +100,7 @@ def _is_finished(save: Path) -> bool:
 
 
 def refuse_another(training: Training) -> None:
-    """Raises UserError if the folder was begun with another or an unknown command."""
+    """Raises :class:`UserError` if the folder contains a training by another or unknown command."""
     file = training.save / "command"
     if not has_begun(training.save):
         return
@@ -109,14 +110,14 @@ def refuse_another(training: Training) -> None:
     try:
         there = _comparable(shlex.split(read_text(file)))
     except (ValueError, KeyError):
-        raise UserError(f"{file}: damaged, it is no command of fairseq-train") from None
+        raise UserError(f"{file}: damaged, not a command of fairseq-train") from None
     if what := difference(there, here):
         hint = "remove it or choose another folder"
-        raise UserError(f"{training.save}: begun with another command ({what}); {hint}")
+        raise UserError(f"{training.save}: started with another command ({what}); {hint}")
 
 
 def _comparable(words: list[str]) -> dict[str, str]:
-    """The data and the options, except paths of folders: the project may have moved."""
+    """The data and the options, without paths of folders, because the project may have moved."""
     options = options_of(words)
     _, data = options.pop("")
     what = {name: " ".join(each) for name, each in options.items() if name not in FOLDERS}
@@ -124,8 +125,8 @@ def _comparable(words: list[str]) -> dict[str, str]:
 
 
 def _need_last(training: Training, log: Path) -> None:
-    """Raises UserError if the last checkpoint is lost: fairseq would begin again and replace the
-    best one. A training killed while it saved its first checkpoint never had it.
+    """Raises :class:`UserError` if the last checkpoint is lost, since fairseq would start anew and
+    replace the best one. A training killed while saving its first checkpoint has none yet.
     """
     save = training.save
     if training.options.keys() & _NO_LAST or any(save.glob("checkpoint_last*.pt")):
@@ -149,7 +150,7 @@ def _write_command(training: Training) -> None:
 
 
 def _run(training: Training, log: Path) -> None:
-    """fairseq-train to its end, with its output in ``log``; prints each new status."""
+    """Runs fairseq-train, prints each new status. Raises :class:`UserError` if it fails."""
     started, printed = time.monotonic(), ""
 
     def tell() -> None:

@@ -1,4 +1,4 @@
-"""A translation model in CTranslate2's format, where that has its positions."""
+"""Export of translation models to CTranslate2, for the positions that its format supports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..positions.rotary import RotaryPositions
 from ..positions.shaw import ShawPositions
 from ..system.errors import UserError
 
-# Parameters that the format has.
+# Names of the parameters that the format supports.
 _HELD = re.compile(
     r"(encoder|decoder)\.((embed_tokens|output_projection|project_out_dim|layer_norm"
     r"|layernorm_embedding|embed_positions|self_attn_positions)\.|layers\.\d+\."
@@ -29,8 +29,9 @@ Fields = Dict[str, Any]
 
 @torch.no_grad()
 def save(model: Any, task: Any, folder: Path) -> None:
-    """Writes ``model.bin``, ``config.json`` and the vocabularies. Raises UserError for a model that
-    the format cannot hold.
+    """Writes ``model.bin``, ``config.json`` and the vocabularies to ``folder``.
+
+    Raises :class:`UserError` for a model that the format does not support.
     """
     stacks = model.encoder, model.decoder
     forms = [form for form in map(_positions, stacks) if form is not None]
@@ -41,9 +42,9 @@ def save(model: Any, task: Any, folder: Path) -> None:
             "rotations by fixed frequencies, and biases by distance shared by the layers"
         )
     others = [name for name, _ in model.named_parameters() if not _HELD.match(name)]
-    names = {stack.cfg.activation_fn for stack in stacks} - ACTIVATIONS.keys()
-    if others or names:
-        raise UserError(f"{[*others, *names][0]}: CTranslate2's format has no such part")
+    activations = {stack.cfg.activation_fn for stack in stacks} - ACTIVATIONS.keys()
+    if others or activations:
+        raise UserError(f"{[*others, *activations][0]}: CTranslate2's format has no such part")
     dictionaries = task.source_dictionary, task.target_dictionary
     spec = ctranslate2_spec(model, *dictionaries, [options for options, _ in forms])
     lengths = model.encoder.max_source_positions, model.decoder.max_target_positions
@@ -63,9 +64,7 @@ def save(model: Any, task: Any, folder: Path) -> None:
 
 
 def _positions(stack: Any) -> Optional[Tuple[Fields, List[Fields]]]:
-    """Options of CTranslate2's specification of a stack, and fields of the self-attention of each
-    layer; None where the format has no such positions.
-    """
+    """CTranslate2's options of a stack, and fields of each self-attention; None: unsupported."""
     positions, layers = stack.self_attn_positions, len(list(stack.layers.children()))
     scale = stack.layers[0].self_attn.scaling
     plain: Fields = {"queries_scale": scale}
@@ -86,7 +85,7 @@ def _positions(stack: Any) -> Optional[Tuple[Fields, List[Fields]]]:
         options = {"rotary_dim": columns, "rotary_scaling_type": RotaryScalingType.Su}
         factors = (frequencies(columns, frequency.device) / frequency[0]).float().numpy()
         fields = {f"rotary_scaling_{kind}_factor": factors for kind in ("long", "short")}
-        # ``factor`` is that of the length of queries and of keys.
+        # ``factor`` scales both queries and keys.
         return options, [{**fields, "queries_scale": scale * factor**2}] * layers
     if isinstance(positions, ShawPositions) and positions.stacked("of_keys").size(1) == 1:
         from ctranslate2.specs.model_spec import OPTIONAL
@@ -107,11 +106,11 @@ def _positions(stack: Any) -> Optional[Tuple[Fields, List[Fields]]]:
 
 
 def _buckets(positions: RelativeBias) -> Fields:
-    """The bias as T5's, with a bucket of its own for each distance up to n - 1.
+    """The bias in T5's buckets, with one bucket for each distance up to n - 1.
 
-    Half of T5's buckets hold one distance each, the other half, by the logarithm of the distance,
-    all further ones, which get the bias of the furthest here. The encoder has the keys behind the
-    query in the upper half of its buckets.
+    Half of T5's buckets have one distance each. The other half, by the logarithm of the distance,
+    has all longer ones, which get the bias of distance n - 1 here. In the encoder, the upper half
+    of all buckets is for keys after the query.
     """
     shape = positions.shape
     longest = max(shape.max_queries, shape.max_keys)

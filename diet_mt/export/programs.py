@@ -1,7 +1,7 @@
-"""The encoder and a decoding step of a translation model, for torch.export and ONNX.
+"""Export of the encoder and a decoding step of a translation model to torch.export and ONNX.
 
-Each is one program for all sizes. K hypotheses of each of B sentences; the other letters are those
-of ``positions/base.py``.
+Each is one program for all sizes. There are K hypotheses for each of B sentences; other letters are
+those of ``positions/base.py``.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from ..positions.rotary import RotaryPositions
 from ..system.errors import UserError
 from ..system.files import write_text
 
-# What torch's converter implements itself; it converts to others afterwards.
+# The version that torch's converter implements; others would be converted from it.
 OPSET = 18
 
 
 class IndexedPositions(TokenPositions):
-    """The first ``longest`` positions of ``tokens`` as tensors: a range has one length only."""
+    """The first ``longest`` positions of ``tokens`` as a tensor: a range has a fixed length."""
 
     def __init__(self, tokens: TokenPositions, longest: int) -> None:
         super().__init__()
@@ -48,8 +48,9 @@ class IndexedPositions(TokenPositions):
 
 
 def tabulate(module: AttentionPositions) -> None:
-    """Replaces methods of ``module`` by those that read tables of all its positions, in place of
-    computing their entries in every step.
+    """Replaces methods of ``module`` with look-ups in tables of all its positions.
+
+    A step would otherwise compute their entries each time.
     """
     own, shape = vars(module), module.shape
     queries, keys = range(shape.max_queries), range(shape.max_keys)
@@ -84,11 +85,11 @@ class Encoder(nn.Module):
         self.attention = nn.ModuleList(
             layer.encoder_attn for layer in model.decoder.layers.children()
         )
-        for module in self.attention:  # the step has them
+        for module in self.attention:  # used by the step only
             del module.q_proj, module.out_proj
 
     def forward(self, tokens: Tensor) -> Tuple[Tensor, ...]:
-        """``tokens`` (B, S), padded behind -> key padding (B, S), and keys (B, H, S, D) and values
+        """``tokens`` (B, S), right-padded -> key padding (B, S), and keys (B, H, S, D_k) and values
         (B, H, S, D) of each layer in turn.
         """
         padding = tokens.eq(self.encoder.padding_idx)
@@ -102,11 +103,11 @@ class Encoder(nn.Module):
 
 
 class StepCache:
-    """Keys and values of all layers in one step, each in turn; see
-    :class:`~diet_mt.layers.cache.Cache` for the methods.
+    """Keys and values of each layer in turn, for one step; attends as
+    :class:`~diet_mt.layers.cache.Cache` does.
 
-    ``source``: (B, H, S, D) each, with the ``key_padding`` as a bias (B, 1, 1, S). ``target``: (B,
-    K, H, T, D_k) and (B, K, H, T, D), to which the step adds a token.
+    ``source``: (B, H, S, D_k) and (B, H, S, D), with the ``key_padding`` as a bias (B, 1, 1, S).
+    ``target``: (B, K, H, T, D_k) and (B, K, H, T, D), to which the step adds a token.
     """
 
     source: Sequence[Tensor]
@@ -135,7 +136,7 @@ class StepCache:
 
 
 class Step(nn.Module):
-    """A decoding step, which reads one token of every hypothesis."""
+    """A decoding step, which reads one token of each hypothesis."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
@@ -145,11 +146,11 @@ class Step(nn.Module):
         for number, layer in enumerate(self.decoder.layers.children()):
             modules = layer.self_attn, layer.encoder_attn
             self.caches.append([LayerCache(self.cache, number, module) for module in modules])
-            for module in modules:  # the caches have copies, and the encoder those of the source
+            for module in modules:  # copied to the caches; those of the source are in the encoder
                 del module.q_proj, module.k_proj, module.v_proj
 
     def past(self) -> List[Tuple[int, int]]:
-        """H and D_k or D of the keys and values of each layer in turn."""
+        """(H, D_k) of the keys and (H, D) of the values of each layer in turn."""
         decoder, at = self.decoder, self.decoder.token_positions.at(0, 1)
         parts = for_layers(decoder.self_attn_positions, decoder.num_layers, at, at)
         sizes = []
@@ -162,18 +163,17 @@ class Step(nn.Module):
     def forward(
         self, tokens: Tensor, parents: Tensor, padding: Tensor, *caches: Tensor
     ) -> Tuple[Tensor, ...]:
-        """``tokens`` (B, K) of hypotheses that go on with the ``parents`` (B, K) of those before,
-        over sources with ``padding`` (B, S) -> log-probabilities (B, K, V), and the caches of the
-        target with another token.
+        """Log-probabilities (B, K, V), and the caches of the target with one more token.
 
-        ``caches``: keys and values of the source, then those of the target before the step, (B, K',
-        H, T, D_k) and (B, K', H, T, D), of each layer in turn.
+        ``tokens``: (B, K), of hypotheses that continue the hypotheses ``parents`` (B, K) of the
+        step before. ``padding``: (B, S), of the source. ``caches``: keys and values of the source,
+        then of the target before the step, (B, K', H, T, D_k) and (B, K', H, T, D), of each layer.
         """
         decoder, cache, layers = self.decoder, self.cache, len(self.caches)
         length = caches[-1].size(3)
         sentences = torch.arange(tokens.size(0))[:, None]
         cache.source = caches[: 2 * layers]
-        # No cache is reshaped while it may be empty, which would mean something else in ONNX.
+        # No cache is reshaped while it may be empty: a size of 0 has another meaning in ONNX.
         cache.target = [each[sentences, parents] for each in caches[2 * layers :]]
         cache.key_padding = key_padding_bias(padding, caches[0].dtype)
         at = decoder.token_positions.at(length, length + 1)
@@ -193,12 +193,13 @@ class Step(nn.Module):
 
 @torch.no_grad()
 def save(model: Any, task: Any, kind: str, folder: Path) -> None:
-    """Writes the programs in the format ``kind``, ``onnx`` or ``torch``, with the dictionaries of
-    ``task`` and a description.
+    """Writes the programs, the dictionaries of ``task`` and a description to ``folder``.
+
+    ``kind``: ``onnx`` or ``torch``. Raises :class:`UserError` for torch before 2.7.
     """
     if not hasattr(torch.compiler, "is_exporting"):
         raise UserError(f"torch {torch.__version__}: --format {kind} needs torch 2.7")
-    # They log each of their passes, and that torchvision is missing.
+    # These log each of their passes, and that torchvision is missing.
     for name in ("onnx_ir", "onnxscript", "torch.onnx"):
         logging.getLogger(name).setLevel(logging.ERROR)
     model = copy.deepcopy(model).eval().requires_grad_(False)
@@ -214,7 +215,7 @@ def save(model: Any, task: Any, kind: str, folder: Path) -> None:
     def caches(name: str) -> List[str]:
         return [f"{name}_{part}_{number}" for number in range(layers) for part in ("key", "value")]
 
-    # No two sizes of the example are equal, nor 0 or 1, which a program takes for constants.
+    # Sizes of the example are distinct, and above 1: programs would take 0 and 1 for constants.
     batch, now, before, source, target = map(
         torch.export.Dim, ("batch", "hypotheses", "previous", "source", "target")
     )

@@ -1,7 +1,7 @@
-"""Patches of fairseq, where it has no hook.
+"""Patches of fairseq functions that have no hook.
 
-Each function below is called in the place of one of fairseq's, which it gets as its first argument
-and calls (all but ``broadcast_object``), so what that does in fairseq's next version still counts.
+Each replacement gets the original as its first argument. All but ``broadcast_object`` call it, some
+only in certain cases; there, changes of later versions of fairseq take effect.
 """
 
 import functools
@@ -17,45 +17,45 @@ from ..fairseq_patches import error_lines, fast_paths, fused_adam, repairs, safe
 from ..layers.stack import PaddedEmbedding, QuantizedPaddedEmbedding
 
 PATCHES: Mapping[str, Callable[..., Any]] = {
-    # An archive could write anywhere, and was itself replaced by a folder.
+    # An archive could write anywhere, and was replaced by its unpacked folder.
     "fairseq.hub_utils.from_pretrained": trust.from_pretrained,
     "fairseq.file_utils.load_archive_file": trust.load_archive_file,
-    # A checkpoint may name only models, tasks and so on that are known to be harmless.
+    # A checkpoint could name any model, task or other part, including those that run code.
     "fairseq.checkpoint_utils._upgrade_state_dict": trust.upgrade_state_dict,
     # A path was part of a shell command.
     "fairseq.data.fasta_dataset.FastaDataset._build_index": trust.build_index,
-    # A checkpoint could name any file or address to be opened, and a model that takes hours to
-    # build; --model-overrides dropped options that are newer than the checkpoint.
+    # A checkpoint could name any file or address to open, and a model that takes hours to build;
+    # --model-overrides ignored options that are newer than the checkpoint.
     "fairseq.checkpoint_utils.load_checkpoint_to_cpu": repairs.load_checkpoint_to_cpu,
     # fairseq-fixed dropped the last sentences of every data set (fairseq #5036, #5094, #5351).
     "fairseq.data.data_utils.batch_by_size": repairs.batch_by_size,
-    # How many sentences a score is over was not logged.
+    # The number of sentences in a score was not logged.
     "fairseq.tasks.FairseqTask.filter_indices_by_size": repairs.filter_indices_by_size,
     # fairseq-fixed seeds batches with the epoch in which a process starts, and keeps workers with
     # the dataset of that epoch: a resumed run had other batches, and other masked words.
     "fairseq.tasks.FairseqTask.get_batch_iterator": repairs.get_batch_iterator,
     # --no-repeat-ngram-size compared with padding and blocked nothing (fairseq #5206).
     "fairseq.ngram_repeat_block.NGramRepeatBlock._no_repeat_ngram": repairs.no_repeat_ngram,
-    # The command line takes --bf16 to mean a TPU, and stops without its driver.
+    # On the command line, --bf16 selected a TPU and failed without its driver.
     "fairseq.dataclass.utils.override_module_args": repairs.override_module_args,
-    # No training on several GPUs could be continued: since torch 2.6 the other processes refuse the
-    # checkpoint that the first one read.
+    # Training on several GPUs could not be resumed: since torch 2.6, the other processes refuse the
+    # checkpoint that the first one has read.
     "fairseq.distributed.utils._broadcast_object_slow": repairs.broadcast_object,
-    # On several GPUs, weights of other positions were refused: their options were lost.
+    # On several GPUs, weights lost their options, so those of other positions were refused.
     "fairseq.distributed.utils.broadcast_object": repairs.broadcast_state,
     # --quant-noise-scalar needed a GPU.
     "fairseq.modules.quantization.scalar.ops.emulate_int8_histogram": (
         repairs.emulate_int8_histogram
     ),
-    # A run killed while checkpoint_last.pt is copied had nothing to continue from.
+    # A run that was killed while it copied checkpoint_last.pt could not be resumed.
     "fairseq.file_io.PathManager.copy": repairs.copy,
-    # A continued training lost the counts of --patience and --lr-patience, and the validation loss
-    # of an epoch where it was killed after the save at its end.
+    # A resumed training lost the counts of --patience and --lr-patience; and the validation loss of
+    # an epoch, if it was killed after the save at its end.
     "fairseq.trainer.Trainer.save_checkpoint": repairs.save_checkpoint,
     "fairseq.checkpoint_utils.load_checkpoint": repairs.load_checkpoint,
-    # A model could not tell training on from decoding, which must not change positions.
+    # A model could not tell training from decoding, which must not change positions.
     "fairseq.trainer.Trainer.load_checkpoint": repairs.load_weights,
-    # Our models are decoded several times as fast, whatever command or program decodes.
+    # Decoding of our models is several times as fast, in every command and program.
     "fairseq.tasks.FairseqTask.build_generator": fast_paths.build_generator,
     # The loss of our models needs no logits of the whole batch.
     "fairseq.criterions.label_smoothed_cross_entropy.LabelSmoothedCrossEntropyCriterion.forward": (
@@ -73,7 +73,7 @@ PATCHES: Mapping[str, Callable[..., Any]] = {
             "zero_grad": fused_adam.zero_grad,
         }.items()
     },
-    # A mistake of the user was a traceback.
+    # Errors in the user's input printed a traceback.
     "sys.excepthook": error_lines.excepthook,
 }
 
@@ -93,10 +93,10 @@ for _path, _function in PATCHES.items():
 
 # Checkpoints are read without running code.
 vars(checkpoint_utils)["torch"] = safe_load.Torch()
-# Options of a checkpoint ran as code.
+# Options of a checkpoint were evaluated as code.
 for _name in trust.EVALUATING:
     vars(importlib.import_module(f"fairseq.{_name}"))["eval"] = trust.literal
-# --quant-noise-scalar knew no subclass of a layer.
+# --quant-noise-scalar supported no subclasses of layers.
 quantization.MAPPING = repairs.QuantizedForms(
     {**quantization.MAPPING, PaddedEmbedding: QuantizedPaddedEmbedding}
 )
@@ -104,5 +104,5 @@ quantization.MAPPING = repairs.QuantizedForms(
 if not utils.multi_tensor_l2norm_available:
     utils.multi_tensor_l2norm_available = True
     utils.multi_tensor_total_norm = fused_adam.total_norm
-# hydra shows errors in its own way, with a traceback, unless it lets them through.
+# hydra prints errors itself, with a traceback, unless it is set to raise them.
 os.environ.setdefault("HYDRA_FULL_ERROR", "1")

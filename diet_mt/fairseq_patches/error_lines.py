@@ -1,7 +1,7 @@
-"""One line for each error of a fairseq command that its input caused, and no traceback.
+"""One-line messages, without a traceback, for input errors of fairseq commands.
 
-That is a ``UserError`` anywhere in the chain of causes, a message of ``messages.yaml``, a wrong
-path, and weights that do not fit. All other errors keep their traceback.
+These are: a ``UserError`` or weights that do not fit, anywhere in the chain of causes; a message of
+``messages.yaml``; a wrong path; text that the encoding of the output lacks.
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ from ..system.errors import UserError, printable
 
 TRACEBACK_VARIABLE = "DIET_MT_TRACEBACK"
 
-# How numpy >= 2 prints a number, which fairseq does within its messages.
+# A number in a message of fairseq, as printed by numpy >= 2.
 _NUMPY_NUMBER = re.compile(r"np\.\w+\(([^()]*)\)")
 _WRONG_PATH = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
-# torch's message where weights and model differ, and how many characters of it are shown: it lists
-# every parameter.
+# Start of torch's message for weights that do not fit; characters shown of its first detail.
 _UNFIT = "Error(s) in loading state_dict"
 _LONGEST = 200
 
@@ -37,7 +36,7 @@ def _messages() -> Dict[str, str]:
 
 
 def one_line(error: BaseException) -> Optional[str]:
-    """The line about the user's input, or None for any other error."""
+    """The message for an error in the user's input; None for any other error."""
     for link in _chain(error):
         if isinstance(link, UserError):
             return str(link)
@@ -61,7 +60,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
     link: Optional[BaseException] = error
     while link is not None:
         yield link
-        # fairseq raises plain exceptions for what it catches; any other is an error of its own.
+        # fairseq re-raises what it catches as a plain Exception; other types are new errors.
         wraps = type(link) is Exception and not link.__suppress_context__
         link = link.__cause__ or (link.__context__ if wraps else None)
 
@@ -72,8 +71,9 @@ def excepthook(
     error: BaseException,
     trace: Optional[TracebackType],
 ) -> None:
-    """Prints ``error: <line>`` in a fairseq command, whose status is then 1; with
-    ``DIET_MT_TRACEBACK=1``, and for all other errors and programs, the traceback.
+    """Prints ``error: <line>`` instead of a traceback, for an input error of a fairseq command.
+
+    With ``DIET_MT_TRACEBACK=1`` it prints both. The exit status is 1.
     """
     line = one_line(error) if _in_fairseq_command() else None
     if line is None or os.environ.get(TRACEBACK_VARIABLE):
@@ -83,7 +83,7 @@ def excepthook(
 
 
 def _in_fairseq_command() -> bool:
-    """Whether this is ``fairseq-train`` and the like, or ``python -m fairseq_cli.train``."""
+    """Whether this is a command such as ``fairseq-train`` or ``python -m fairseq_cli.train``."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     name = spec.name if spec is not None else os.path.basename("".join(sys.argv[:1]))
     return name.startswith(("fairseq-", "fairseq_cli"))

@@ -1,4 +1,4 @@
-"""Loss and search of our models, in the places where fairseq computes its own."""
+"""Loss and beam search for our models, in place of fairseq's."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ def label_smoothed(
 ) -> Any:
     """Loss, sample size and logged values of ``label_smoothed_cross_entropy``.
 
-    fairseq writes eight tensors of (B, T, V) in a step of training. From the features of our
-    decoder ``from_features`` of ``nn/cross_entropy.py`` needs none, where logits are their product
-    with a weight and nothing else reads them.
+    fairseq writes eight tensors of (B, T, V) in a training step. ``nn/cross_entropy.py`` needs none
+    if logits are a product of our decoder's features and a weight, and nothing else reads them.
     """
     if not (_smoothes_alone(criterion, model, reduce) and _output_is_a_product(model)):
         return original(criterion, model, sample, reduce=reduce)
@@ -47,7 +46,7 @@ def label_smoothed(
 
 
 def _smoothes_alone(criterion: Any, model: Any, reduce: bool) -> bool:
-    """Whether the sum of the smoothed loss over plain logits of our model is all that is wanted."""
+    """Whether a training step needs only the summed loss over plain logits of our model."""
     # Imported here, since the models import the plugin, and with it this file.
     from ..models.diet_transformer import DietTransformerModel
 
@@ -64,7 +63,7 @@ def _smoothes_alone(criterion: Any, model: Any, reduce: bool) -> bool:
 
 
 def _output_is_a_product(model: Any) -> bool:
-    """Whether logits are features times a weight, and only that."""
+    """Whether logits are features times a weight of a supported device and precision."""
     decoder = model.decoder
     last = decoder.output_projection
     return (
@@ -86,14 +85,14 @@ def build_generator(
     extra_gen_cls_kwargs: Optional[Dict[str, Any]] = None,
     prefix_allowed_tokens_fn: Any = None,
 ) -> Any:
-    """The generator that ``decoding/generator.py`` selects, unless a class is given."""
+    """The generator selected by ``decoding/generator.py``, unless a class is given."""
     extra = dict(extra_gen_cls_kwargs or {})
     given = {}
     if prefix_allowed_tokens_fn is not None:
         given = {"prefix_allowed_tokens_fn": prefix_allowed_tokens_fn}
     if seq_gen_cls is None:
         seq_gen_cls = own_generator(models, args, "fairseq", {**extra, **given})
-    for model in models:  # as prepare_for_inference_ does, where it was called
+    for model in models:  # as in prepare_for_inference_, which may not be called
         if isinstance(getattr(model, "decoder", None), DietDecoder):
             model.decoder.need_attn = bool(getattr(args, "print_alignment", None))
     return original(

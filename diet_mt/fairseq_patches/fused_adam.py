@@ -1,11 +1,11 @@
 """``--optimizer adam``, norm and scaling of gradients: a few kernels instead of ten per parameter.
 
-fairseq updates parameter by parameter, and copies to and from float32 in the same way: on a GPU,
-Python is slower than the kernels. Updates are fairseq's to rounding, and the state in a checkpoint
-has the same form. ``--use-old-adam`` leaves Adam as it is, not what surrounds it.
+fairseq updates parameters one by one, and copies to and from float32 in the same way: on a GPU,
+Python is slower than the kernels. Updates equal fairseq's up to rounding, and the state in a
+checkpoint has the same form. ``--use-old-adam`` selects fairseq's Adam; the rest stays replaced.
 
-The functions at the end are called in the place of fairseq's, which they get as their first
-argument and call in unusual cases.
+The functions at the end replace fairseq's, which they get as their first argument and call in
+unusual cases.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from torch._utils import _unflatten_dense_tensors
 from ..nn.precision import at_least_float32
 
 _HALF = (torch.float16, torch.bfloat16)
-_CHUNK = 2**24  # numbers of half precision that are in float32 at a time, or one parameter
+_CHUNK = 2**24  # elements in half precision that are copied to float32 at a time
 
 
 class FusedAdam(Adam):
-    """fairseq's Adam in torch's fused kernel, which divides gradients by ``scale`` as well."""
+    """fairseq's Adam by torch's fused kernel, which also divides gradients by ``scale``."""
 
     supports_step_with_scale = True
 
@@ -48,7 +48,7 @@ class FusedAdam(Adam):
         return loss
 
     def _alike(self, group: Dict[str, Any]) -> Iterator[List[Tensor]]:
-        """Parameters with a gradient of one device, precision and number of updates."""
+        """Parameters with a gradient, grouped by device, precision and number of updates."""
         alike = defaultdict(list)
         for p in _with_gradients([group]):
             state, precise = self.state[p], at_least_float32(p.dtype)
@@ -69,7 +69,7 @@ class FusedAdam(Adam):
         weights, gradients = parameters, [_laid_out(p.grad, p, p.dtype) for p in parameters]
         if parameters[0].dtype in _HALF:
             weights, gradients = _float32(parameters), _float32(gradients)
-        # One tensor for all, filled by a kernel: a copy from the CPU would be waited for.
+        # Filled by a kernel: Python would wait for a copy from the CPU.
         scalar = functools.partial(torch.full, (), device=weights[0].device, dtype=torch.float32)
         divisor = None
         if torch.is_tensor(scale):
@@ -87,7 +87,7 @@ class FusedAdam(Adam):
             beta1=beta1,
             beta2=beta2,
             weight_decay=group["weight_decay"],
-            # fairseq adds it before the bias correction of exp_avg_sq, torch after.
+            # fairseq adds eps before the bias correction of exp_avg_sq, torch after it.
             eps=group["eps"] / math.sqrt(1 - beta2**step),
             amsgrad=False,
             maximize=False,
@@ -102,14 +102,14 @@ def _with_gradients(groups: Iterable[Dict[str, Any]]) -> Iterator[Any]:
 
 
 def _is_usual(group: Dict[str, Any]) -> bool:
-    """Whether the fused kernel can update its parameters."""
+    """Whether the fused kernel can update the parameters of ``group``."""
     return not group.get("amsgrad") and all(
         p.is_contiguous() and p.grad.layout == torch.strided for p in _with_gradients([group])
     )
 
 
 def _laid_out(tensor: Any, like: Tensor, dtype: torch.dtype) -> Tensor:
-    """``tensor`` where ``like`` is, with its strides: the kernel reads memory in order."""
+    """``tensor`` on the device of ``like``, with its strides: the kernel reads memory in order."""
     if tensor.device == like.device and tensor.stride() == like.stride() and tensor.dtype == dtype:
         return tensor
     return torch.empty_like(like, dtype=dtype).copy_(tensor)
@@ -122,7 +122,7 @@ def _float32(tensors: List[Tensor]) -> List[Tensor]:
 
 
 def _chunks(parameters: List[Tensor]) -> Iterator[List[Tensor]]:
-    """Consecutive parameters of at most ``_CHUNK`` numbers, or one."""
+    """Runs of parameters with at most ``_CHUNK`` elements, or of one larger parameter."""
     chunk: List[Tensor] = []
     size = 0
     for p in parameters:
@@ -135,7 +135,7 @@ def _chunks(parameters: List[Tensor]) -> Iterator[List[Tensor]]:
 
 
 def _masters(optimizer: Any, gradients: bool) -> Optional[List[Tensor]]:
-    """The parameters in float32, or their gradients; None in unusual cases."""
+    """The float32 copies of the parameters, or their gradients; None in unusual cases."""
     own = optimizer.fp32_params
     if not all(p.requires_grad for p in optimizer.fp16_params):
         return None
@@ -149,6 +149,7 @@ def _masters(optimizer: Any, gradients: bool) -> Optional[List[Tensor]]:
 
 
 def build_adam(original: Callable[..., None], adam: Any, cfg: Any, params: Any) -> None:
+    """Builds :class:`FusedAdam` where fairseq would use its own Adam."""
     original(adam, cfg, params)
     own = adam._optimizer
     if type(own) is Adam and not (getattr(cfg, "use_old_adam", False) or getattr(cfg, "tpu", 0)):
@@ -156,6 +157,7 @@ def build_adam(original: Callable[..., None], adam: Any, cfg: Any, params: Any) 
 
 
 def multiply_grads(original: Callable[..., None], optimizer: Any, c: Any) -> None:
+    """Multiplies all gradients by ``c``."""
     gradients = [p.grad for p in optimizer.params if p.grad is not None]
     if torch.is_tensor(c) or not gradients or any(x.is_sparse for x in gradients):
         original(optimizer, c)
@@ -164,13 +166,13 @@ def multiply_grads(original: Callable[..., None], optimizer: Any, c: Any) -> Non
 
 
 def total_norm(grads: List[Tensor]) -> Tensor:
-    """The function of which fairseq has none without apex."""
+    """The L2 norm of all gradients, in float32: ``multi_tensor_total_norm`` without apex."""
     norms = torch._foreach_norm(grads, 2, torch.float32)
     return torch.linalg.vector_norm(torch.stack([norm.to(norms[0].device) for norm in norms]))
 
 
 def sync_gradients(original: Callable[..., None], optimizer: Any) -> None:
-    """Copies the gradients to float32; absent ones are zeros."""
+    """Copies the gradients to float32, with zeros for absent ones."""
     masters = _masters(optimizer, gradients=True) if optimizer._needs_sync else None
     if masters is None:
         return original(optimizer)
@@ -186,6 +188,7 @@ def sync_gradients(original: Callable[..., None], optimizer: Any) -> None:
 
 
 def sync_parameters(original: Callable[..., None], optimizer: Any) -> None:
+    """Copies the parameters from float32."""
     masters = _masters(optimizer, gradients=False)
     if masters is None:
         return original(optimizer)
@@ -194,12 +197,13 @@ def sync_parameters(original: Callable[..., None], optimizer: Any) -> None:
 
 
 def step(original: Callable[..., None], optimizer: Any, *args: Any, **kwargs: Any) -> None:
-    """Leaves no factor of gradients, which fairseq does where the optimizer scales them."""
+    """Resets the factor of gradients, which fairseq does only where it scales them itself."""
     original(optimizer, *args, **kwargs)
     optimizer._multiply_factor = 1.0
 
 
 def zero_grad(original: Callable[..., None], optimizer: Any) -> None:
+    """Clears all gradients: zeros in float32, None in half precision."""
     masters = optimizer.fp32_params
     if optimizer.has_flat_params:
         return original(optimizer)

@@ -1,6 +1,7 @@
-"""Bug fixes for fairseq: functions that are called in place of fairseq's.
+"""Bug fixes for fairseq: replacements of its functions.
 
-A function gets what it replaces as its first argument; ``__init__.py`` has the table.
+Each gets the original function as its first argument; ``PATCHES`` in ``__init__.py`` lists the
+originals and their bugs.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ Function = Callable[..., Any]
 
 
 def batch_by_size(original: Function, indices: Any, *args: Any, **kwargs: Any) -> Any:
-    """Batches of all indices, the last one of any size."""
+    """Batches of all indices; the last batch may have any size."""
     if not isinstance(indices, np.ndarray):
         indices = np.fromiter(indices, dtype=np.int64, count=-1)
-    if not len(indices):  # fairseq-fixed: IndexError
+    if not len(indices):  # fairseq-fixed raises IndexError
         return []
     batches = original(indices, *args, **kwargs)
     rest = indices[sum(map(len, batches)) :]  # batches are consecutive indices
@@ -44,7 +45,10 @@ def batch_by_size(original: Function, indices: Any, *args: Any, **kwargs: Any) -
 def filter_indices_by_size(
     original: Function, task: FairseqTask, indices: Any, *args: Any, **kwargs: Any
 ) -> Any:
-    """The indices of sentences that are short enough; the log has how many are not."""
+    """Indices of the sentences that are short enough; logs the number of the others.
+
+    Raises :class:`UserError` if no sentence is short enough.
+    """
     remaining = original(task, indices, *args, **kwargs)
     if len(indices) and not len(remaining):
         raise UserError(
@@ -62,7 +66,7 @@ def filter_indices_by_size(
 def get_batch_iterator(
     original: Function, task: FairseqTask, dataset: Any, *args: Any, **kwargs: Any
 ) -> Any:
-    """An iterator of all epochs: the batches of epoch 1 in another order, new workers in each."""
+    """An iterator of all epochs: the batches of epoch 1, reordered, with new workers in each."""
     epoch = kwargs.get("epoch", 1)
     each_epoch_anew = (
         kwargs.get("disable_iterator_cache")
@@ -87,12 +91,15 @@ def no_repeat_ngram(
     beam_size: int,
     step: int,
 ) -> Any:
-    """Log-probabilities without repetitions of the tokens up to ``step``, which padding follows."""
+    """Log-probabilities, -inf for tokens that would repeat an n-gram.
+
+    ``tokens``: (rows, max_len + 2); the original compares with the padding behind ``step``.
+    """
     return original(block, tokens[:, : step + 1], lprobs, bsz, beam_size, step)
 
 
 def override_module_args(original: Function, args: Any) -> Any:
-    """The options with a TPU for ``--bf16`` only where ``torch_xla`` can drive one."""
+    """Overrides from the command line; ``--bf16`` implies a TPU only if torch_xla is installed."""
     if getattr(args, "bf16", False) and find_spec("torch_xla") is None:
         args.tpu = False
     return original(args)
@@ -101,14 +108,17 @@ def override_module_args(original: Function, args: Any) -> Any:
 def broadcast_object(
     original: Function, obj: Any, src_rank: int, group: Any, dist_device: torch.device
 ) -> Any:
-    """``obj`` of the process ``src_rank``, in all of them. It was read safely by that process."""
+    """``obj`` of the process ``src_rank``, in every process.
+
+    Pickled objects are safe here: that process has read them from a checked file.
+    """
     box = [obj]
     torch.distributed.broadcast_object_list(box, src=src_rank, group=group, device=dist_device)
     return box[0]
 
 
 def broadcast_state(original: Function, *args: Any, **options: Any) -> Any:
-    """The object; of a checkpoint, with the options that fairseq's copy of its weights lacks."""
+    """The broadcast object; fairseq's copy of a checkpoint's weights gets their options again."""
     state = original(*args, **options)
     if isinstance(state, dict) and "model" in state:
         attach_options(state)
@@ -116,10 +126,10 @@ def broadcast_state(original: Function, *args: Any, **options: Any) -> Any:
 
 
 class QuantizedForms(Dict[type, type]):
-    """The quantized form of each class of layers. A subclass has that of its nearest ancestor.
+    """Quantized classes by class of layer; other classes use that of their nearest ancestor.
 
-    Subclasses of ``nn.Embedding`` need an entry of their own, since some compute something else
-    from the same weights, such as fairseq's learned positions.
+    Subclasses of ``nn.Embedding`` need an entry of their own: some, such as fairseq's learned
+    positions, compute something else from the same weights.
     """
 
     def __missing__(self, kind: type) -> type:
@@ -138,7 +148,7 @@ def emulate_int8_histogram(
     zero_point: Optional[Tensor] = None,
     bits: int = 8,
 ) -> Any:
-    """``w`` rounded to ``bits``, scale and zero point, all on the device of ``w``."""
+    """``w`` rounded to ``bits`` bits, its scale and its zero point, all on the device of ``w``."""
     if scale is None or zero_point is None:
         observer = ops.quantization.observer.HistogramObserver().to(device=w.device)
         observer(w.float())
@@ -153,9 +163,10 @@ def load_checkpoint_to_cpu(
     *args: Any,
     **kwargs: Any,
 ) -> Dict[str, Any]:
-    """A checkpoint that names no files elsewhere, with all ``arg_overrides`` that its model knows.
+    """A checkpoint with all ``arg_overrides`` that its model has; its own options are confined.
 
-    Errors name the file, those that do not speak of it excepted.
+    Raises :class:`UserError`, with ``path``, for a file that is no checkpoint or is not trusted;
+    OSError and RuntimeError unchanged.
     """
     try:
         state: Dict[str, Any] = original(path, arg_overrides, *args, **kwargs)
@@ -169,12 +180,12 @@ def load_checkpoint_to_cpu(
         text = str(error)
         raise UserError(text if text.startswith(path) else f"{path}: {text}") from None
     except Exception as error:
-        # fairseq takes any table for a checkpoint and stumbles where that first makes no sense.
+        # fairseq accepts any dictionary as a checkpoint and fails later, with any exception.
         raise UserError(f"{path}: not a checkpoint of fairseq-train ({reason(error)})") from error
 
 
 def _set_newer(state: Dict[str, Any], overrides: Dict[str, Any]) -> None:
-    """Sets options of the model that are newer than the checkpoint."""
+    """Overrides options of the model that are newer than the checkpoint."""
     model: Any = getattr(state.get("cfg"), "model", None)
     name = getattr(model, "_name", None)
     known = MODEL_DATACLASS_REGISTRY.get(ARCH_MODEL_NAME_REGISTRY.get(name, name))
@@ -186,7 +197,7 @@ def _set_newer(state: Dict[str, Any], overrides: Dict[str, Any]) -> None:
 
 
 def copy(original: Function, src_path: str, dst_path: str, overwrite: bool = False) -> Any:
-    """Copies a file, which appears when it is complete."""
+    """Copies a local file atomically."""
     if PathManager.path_requires_pathmanager(dst_path):
         return original(src_path, dst_path, overwrite=overwrite)
     result = original(src_path, f"{dst_path}.part", overwrite=True)
@@ -195,12 +206,12 @@ def copy(original: Function, src_path: str, dst_path: str, overwrite: bool = Fal
 
 
 PATIENCE, _LR_PATIENCE = "patience", "lr_patience"  # keys of extra_state
-# fairseq stores last_epoch, and replaces it as it loads.
+# fairseq saves last_epoch as well, but overwrites it while loading.
 _COUNTS = {PATIENCE: ("best", "num_runs"), _LR_PATIENCE: ("num_bad_epochs", "last_epoch")}
 
 
 def _counters(trainer: Trainer) -> Dict[str, Any]:
-    """The objects whose attributes count; None for what this training does not use."""
+    """Objects with the counters of each key; None for what this training does not use."""
     modules = (sys.modules.get(name) for name in ("__main__", "fairseq_cli.train"))
     functions = (getattr(module, "should_stop_early", None) for module in modules)
     return {
@@ -212,7 +223,7 @@ def _counters(trainer: Trainer) -> Dict[str, Any]:
 def save_checkpoint(
     original: Function, trainer: Trainer, filename: str, extra_state: Dict[str, Any]
 ) -> Any:
-    """Saves a checkpoint, with the counts of ``--patience`` and ``--lr-patience``."""
+    """Saves a checkpoint with the counters of ``--patience`` and ``--lr-patience``."""
     counts = {
         key: {name: getattr(counter, name) for name in _COUNTS[key]}
         for key, counter in _counters(trainer).items()
@@ -229,7 +240,7 @@ def load_weights(
     *args: Any,
     **kwargs: Any,
 ) -> Any:
-    """Loads a checkpoint; with a new optimizer our models may adapt its positions."""
+    """Loads a checkpoint; with ``reset_optimizer``, our models may adapt its positions."""
     models = [part for part in trainer.get_model().modules() if hasattr(part, "adapts")]
     for model in models:
         model.adapts = bool(reset_optimizer)
@@ -243,8 +254,9 @@ def load_weights(
 def load_checkpoint(
     original: Function, cfg: Any, trainer: Trainer, **kwargs: Any
 ) -> Tuple[Any, Any]:
-    """Loads a checkpoint, restores the counts, and ends the epoch at whose end it was saved: only
-    after the save does fairseq tell the schedule the validation loss.
+    """Loads a checkpoint and its counters, and ends the epoch at whose end it was saved.
+
+    fairseq passes the validation loss to the learning rate schedule only after that save.
     """
     state, iterator = original(cfg, trainer, **kwargs)
     if not trainer.get_num_updates():  # a new training, perhaps with the weights of another

@@ -1,8 +1,8 @@
 """A loader of checkpoints that runs no code.
 
 torch's safe loader refuses options that fairseq stores with its tensors, and builds more kinds of
-objects than fairseq stores. So a pickle is first followed step by step without building anything;
-then torch's loader builds it, with functions of this file for those of numpy.
+objects than fairseq stores. A pickle is therefore first checked step by step, without building
+anything; then torch's loader builds it, with stand-ins from this file for numpy's functions.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from torch import serialization
 from ..system.errors import UserError, as_utf8
 from .trust import attach_options, check_options
 
-# Far beyond what fairseq stores; a larger pickle would only keep the reader busy.
+# Far beyond what fairseq stores; a larger pickle would only slow down the reader.
 _LONGEST_PICKLE, _MOST_STEPS = 32 << 20, 400_000
-_MOST_VALUES, _DEEPEST = 1_000_000, 100  # each value counted wherever it is reached
+_MOST_VALUES, _DEEPEST = 1_000_000, 100  # values are counted at each use
 
 
 class _Dtype:
-    """Stands for ``numpy.dtype``: a kind of number, whose state may only set the byte order."""
+    """Stand-in for ``numpy.dtype``: a numeric type whose state may only set the byte order."""
 
     __slots__ = ("real",)  # so that no other object becomes one by its __class__
 
@@ -48,7 +48,7 @@ class _Dtype:
 
 
 class _Array:
-    """Stands for ``numpy.ndarray`` until the checkpoint is read."""
+    """Stand-in for ``numpy.ndarray`` until the checkpoint is read."""
 
     __slots__ = ("real",)
 
@@ -63,7 +63,7 @@ def _numbers(dtype: Any, data: bytes, shape: Tuple[int, ...] = (), order: Any = 
     return np.frombuffer(data, dtype.real).reshape(shape, order=order).copy(order)
 
 
-# torch's loader calls these, and nothing of numpy; numpy 2 has its functions below numpy._core.
+# torch's loader calls these instead of numpy; in numpy 2, numpy.core is numpy._core.
 _STAND_INS: Dict[str, Any] = {"argparse.Namespace": Namespace}
 _STAND_INS |= {"numpy.dtype": _Dtype, "numpy.ndarray": _Array}
 for _core in ("core", "_core"):
@@ -74,20 +74,21 @@ _STORAGES = {
     for size, names in ((8, "Double Long"), (4, "Float Int"), (2, "Half BFloat16 Short"))
     for name in names.split()
 } | dict.fromkeys(("torch.CharStorage", "torch.ByteStorage", "torch.BoolStorage"), 1)
-# What torch itself allows beyond these, such as sparse tensors, not all of its versions check for
-# reading outside of memory.
+# torch allows more, such as sparse tensors, but not all of its versions check them for access out
+# of bounds.
 _TENSOR, _BYTES = "torch._utils._rebuild_tensor_v2", "_codecs.encode"
 _KNOWN = {_TENSOR, _BYTES, "torch._utils._rebuild_parameter", "collections.OrderedDict"}
 _KNOWN |= _STAND_INS.keys() | _STORAGES.keys()
 
 
 def _check_pickle(pickle: IO[bytes], known: Collection[str], sizes: Callable[[str], int]) -> None:
-    """Raises UserError for names that are not ``known``, and ValueError or another exception for a
-    pickle that cannot be built or walked in seconds. ``sizes``: bytes of a storage.
+    """Checks a pickle without building it. ``sizes``: bytes of a storage, by its key.
 
-    A value is a list: number of values in it, their depth, its kind, and whether it is used again;
-    after that it cannot be filled, so that no value contains itself and no number changes later.
+    Raises :class:`UserError` for names that are not ``known``, and ValueError or another exception
+    for a pickle that is invalid, or that would take more than seconds to build or traverse.
     """
+    # A value is [number of values in it, their depth, its kind, whether it is used again]. A value
+    # that is used again cannot be filled: none contains itself, and no number changes later.
     stack: List[List[Any]] = []
     marks: List[int] = []
     memo: Dict[Any, List[Any]] = {}
@@ -127,7 +128,7 @@ def _check_pickle(pickle: IO[bytes], known: Collection[str], sizes: Callable[[st
 
 
 def _check_call(name: str, given: Any, sizes: Callable[[str], int]) -> None:
-    """Raises an error for calls with which torch would run for minutes or read out of bounds."""
+    """Raises an exception for calls that run for minutes in torch or read out of bounds."""
     if name == "BINPERSID":
         _, kind, key, _, count, *_ = given[0]
         wrong = not (type(key) is str and key.isascii())
@@ -150,7 +151,7 @@ def _entry_size(record: zipfile.ZipInfo) -> int:
 
 
 def _check_file(path: str, known: Collection[str]) -> bool:
-    """Whether a file is of torch's format since 1.6. Raises what ``_check_pickle`` does."""
+    """Whether a file has the format of torch >= 1.6. Raises errors like ``_check_pickle``."""
     whole = os.path.getsize(path)
     with open(path, "rb") as file:
         if file.read(4) != b"PK\3\4":
@@ -162,7 +163,7 @@ def _check_file(path: str, known: Collection[str]) -> bool:
             records = archive.infolist()
             end = archive.start_dir + sum(map(_entry_size, records))
         file.seek(end)
-        # The directory of records is the last thing in the file, so all readers see the same one.
+        # The directory of records ends the file, so all readers use the same one.
         if file.read(4) not in (b"PK\5\6", b"PK\6\6") or whole - end > 98 + len(archive.comment):
             raise ValueError("data around the records")
         # As torch looks for them, so that each has one size; an extra field has no other name.
@@ -179,8 +180,10 @@ def _check_file(path: str, known: Collection[str]) -> bool:
 
 
 def read(file: Any, mmap: bool = False) -> Dict[Any, Any]:
-    """The table of tensors, numbers, text and containers of them that torch saved in ``file``, a
-    path or an open file. ``mmap``: tensors are read from disk when they are used.
+    """The state that torch saved in ``file``, a path or an open file: tensors, numbers and text.
+
+    ``mmap``: tensors are read from disk at their first use. Raises :class:`UserError` for a file
+    that is damaged or not trusted, OSError unchanged.
     """
     path = os.fspath(file if isinstance(file, (str, os.PathLike)) else file.name)
     before = serialization.get_safe_globals()
@@ -190,7 +193,7 @@ def read(file: Any, mmap: bool = False) -> Dict[Any, Any]:
     )
     allowed = {name: each for each, name in pairs if not name.startswith("numpy.")} | _STAND_INS
     try:
-        # torch opens files itself only where their names are UTF-8.
+        # torch itself opens only files with names in UTF-8.
         mmap = _check_file(path, _KNOWN | allowed.keys()) and mmap and as_utf8(path) == path
         serialization.clear_safe_globals()
         serialization.add_safe_globals([(each, name) for name, each in allowed.items()])
@@ -206,7 +209,7 @@ def read(file: Any, mmap: bool = False) -> Dict[Any, Any]:
         raise UserError(f"{path}: {error}") from None
     except Exception as error:
         raise UserError(
-            f"{path}: cut short or not a checkpoint ({reason(error)}); use another checkpoint of "
+            f"{path}: truncated or not a checkpoint ({reason(error)}); use another checkpoint of "
             "the run"
         ) from error
     finally:
@@ -215,7 +218,7 @@ def read(file: Any, mmap: bool = False) -> Dict[Any, Any]:
 
 
 def _settled(value: Any) -> Any:
-    """A value of a checkpoint, with numpy's arrays where they belong."""
+    """A value of a checkpoint, its stand-ins replaced by numpy's arrays."""
     if type(value) is _Array:
         return value.real
     if type(value) is tuple:
@@ -223,7 +226,7 @@ def _settled(value: Any) -> Any:
     if type(value) is list:
         value[:] = map(_settled, value)
     if type(value) is OrderedDict:
-        # A state dict has its versions as an attribute; any other would be read as an option.
+        # A state dict stores versions in this attribute; others would be read as options.
         metadata = vars(value).pop("_metadata", None)
         vars(value).clear()
         if metadata is not None:
@@ -243,7 +246,7 @@ def reason(error: Exception) -> str:
 
 
 class Torch:
-    """Stands for the module ``torch`` in ``fairseq.checkpoint_utils``."""
+    """Stand-in for the module ``torch`` in ``fairseq.checkpoint_utils``."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(torch, name)

@@ -1,6 +1,6 @@
 """Restrictions on the configuration of a checkpoint and on archives (see docs/security.md).
 
-A configuration names trusted parts of fairseq, files in the checkpoint's own folder or that of the
+A configuration may name trusted parts of fairseq, files in the folders of the checkpoint and the
 data, a model of the size of the weights, and options that are text, numbers or literals.
 """
 
@@ -32,29 +32,28 @@ from torch import Tensor
 from ..models.signature import OPTIONS
 from ..system.errors import UserError, printable
 
-# Names of further parts that the user allows, separated by commas.
+# Environment variable: names of further parts that the user trusts, separated by commas.
 VARIABLE = "DIET_MT_ALLOW"
 TRUSTED: Mapping[str, Sequence[str]] = yaml.safe_load(
     Path(__file__).with_name("trusted.yaml").read_text(encoding="utf-8")
 )
 _MOST_OPTIONS, _LONGEST_OPTION, _MOST_POSITIONS = 20_000, 100_000, 1_000_000
 _PLAIN = (str, int, float, bool, type(None))
-# Names of parts become text that hydra parses, in which a name could be a table of options.
+# hydra parses names of parts, and would read some text as a table of options.
 _NAME = re.compile(r"[\w-]+")
 # Characters that move the cursor or change the writing direction; omegaconf resolves "${".
 _NO_OPTION = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|[$][{]")
 
-# Options that name a file, those of training only, and names of languages, which become part of
-# a path.
+# Options that name files, files of training only, and languages, which become part of a path.
 _FILE = re.compile(
     "(^|_)(path|file|folder|codes|merges|vocab|json|dict|dictionary)(_|$)"
     "|sentencepiece_model|replace_unk|weights_from|pretrained.*checkpoint"
 )
 _OF_TRAINING = re.compile("embed_path$|^extra_data$|offline_shard_ratio$")
 _LANGUAGES = re.compile("(lang|langs|lang_pairs)$")
-# The files of GPT-2's bpe, if the user selects it; never because a checkpoint names it.
+# Files of GPT-2's bpe, allowed if the user selects it, not if only the checkpoint does.
 _OF_FAIRSEQ = "https://dl.fbaipublicfiles.com/fairseq/gpt2_bpe/"
-# Of a bpe that a checkpoint names, options whose default is downloaded, and the file instead.
+# Options of a checkpoint's bpe whose default is downloaded, and local files to use instead.
 _DOWNLOADED: Mapping[Any, Mapping[str, str]] = {
     "bert": {"bpe_vocab_file": "vocab.txt"},
     "gpt2": {"gpt2_encoder_json": "encoder.json", "gpt2_vocab_bpe": "vocab.bpe"},
@@ -75,9 +74,7 @@ def _section(state: Mapping[str, Any], name: str) -> Any:
 
 
 def attach_options(state: Dict[str, Any]) -> None:
-    """Stores the options of a model with its weights, the only part of a checkpoint that fairseq
-    passes to a model.
-    """
+    """Stores the options of a model with its weights, because fairseq passes it only these."""
     weights = state.get("model")
     if isinstance(weights, dict):
         state["model"] = OrderedDict(weights)
@@ -88,7 +85,7 @@ def attach_options(state: Dict[str, Any]) -> None:
 
 
 def check_options(state: Any) -> None:
-    """Raises UserError for a configuration that does more than set options."""
+    """Raises UserError for options other than numbers and plain text, and for too many."""
     cfg = (state.get("cfg") or {}) if isinstance(state, dict) else None
     if not isinstance(cfg, dict):
         raise UserError("not a checkpoint of fairseq-train: it has no table of options")
@@ -103,7 +100,7 @@ def check_options(state: Any) -> None:
 
 
 def _leaves(value: Any) -> Iterator[Any]:
-    """The names and values of a configuration and all that are nested in it."""
+    """The names and values in a configuration, nested ones included."""
     value = vars(value) if isinstance(value, Namespace) else value
     value = [*value.items()] if isinstance(value, dict) else value
     if isinstance(value, (list, tuple)):
@@ -114,7 +111,7 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 
 def upgrade_state_dict(original: Callable[..., Any], state: Dict[str, Any]) -> Dict[str, Any]:
-    """The state in fairseq's present form, if it names only trusted parts."""
+    """The state in fairseq's current form. Raises UserError for parts that are not trusted."""
     if not (isinstance(state, dict) and (state.get("cfg") or state.get("args"))):
         raise UserError("not a checkpoint of fairseq-train: it has no configuration")
     for part, name in names_in(state.get("args"), state.get("cfg")):
@@ -122,21 +119,21 @@ def upgrade_state_dict(original: Callable[..., Any], state: Dict[str, Any]) -> D
             raise UserError(f"untrusted {part} {name}; set {VARIABLE}={name} to load it anyway")
     options: Any
     for options in (state.get("args"), _section(state, "criterion")):
-        if getattr(options, "save_predictions", None):  # sentence_ranking would write it
+        if getattr(options, "save_predictions", None):  # sentence_ranking would write this file
             options.save_predictions = None
     upgraded: Dict[str, Any] = original(state)
     return upgraded
 
 
 def names_in(*configs: Any) -> Iterator[Tuple[str, str]]:
-    """(part, name) of configurations and all nested ones, for every key that fairseq reads."""
+    """(part, name) for every key of configurations, and of nested ones, that fairseq reads."""
     for key, value in (item for config in configs for item in _table(config).items()):
         part = "model" if key == "arch" else key
         options = _table(value)
         is_part = part in TRUSTED or part in REGISTRIES
         if is_part and options:
             name = options.pop("_name", None)
-            # Without a name, fairseq takes the only key for one; others are among options.
+            # Without _name, fairseq reads arch or part (below), or takes the only key as the name.
             unnamed = () if options.keys() & {"arch", part} else options
             yield from ((part, str(each)) for each in ([name] if name else unnamed))
         elif is_part and value not in (None, "", {}):
@@ -145,8 +142,8 @@ def names_in(*configs: Any) -> Iterator[Tuple[str, str]]:
 
 
 def is_trusted(part: str, name: str) -> bool:
-    """Whether a checkpoint may name it: reviewed, allowed by the user, or of another package."""
-    if part not in TRUSTED:  # harmless, or of the command line
+    """Whether a part is reviewed, allowed by the user, or from another package than fairseq."""
+    if part not in TRUSTED:  # harmless, or set by the command line
         return _NAME.fullmatch(name) is not None
     known = ARCH_MODEL_NAME_REGISTRY.get(name, name) if part == "model" else name
     parts = {"model": MODEL_REGISTRY, "task": TASK_REGISTRY, "criterion": CRITERION_REGISTRY}
@@ -156,8 +153,9 @@ def is_trusted(part: str, name: str) -> bool:
 
 
 def confine(state: Mapping[str, Any], folder: str, given: Mapping[str, Any]) -> None:
-    """Makes each option of a checkpoint that names a file, and is not ``given`` by the user, name
-    one within ``folder``, that of the checkpoint, or the data folders that are given.
+    """Restricts files named in options to ``folder``, of the checkpoint, and the data folders.
+
+    ``given``: options of the user, which are not restricted, such as ``data``.
     """
     folders = [folder, *str(given.get("data") or folder).split(os.pathsep)]
     sections = ("model", "task", "bpe", "tokenizer", "generation")
@@ -180,7 +178,7 @@ def confine(state: Mapping[str, Any], folder: str, given: Mapping[str, Any]) -> 
 
 
 def _tables(options: Any) -> Iterator[Any]:
-    """Options, and the tables among their values, as fairseq takes those of a stack."""
+    """Options and the tables of options nested in them, such as those of a stack."""
     yield options
     for name, value in _table(options).items():
         if isinstance(value, (dict, Namespace)):
@@ -197,7 +195,7 @@ def _set(options: Any, name: str, value: Any) -> None:
 
 
 def _files(options: Any) -> Iterator[Tuple[str, str]]:
-    """Names and values of the options that name a file, or an address."""
+    """Names and values of options that name a file or an address."""
     for key, value in _table(options).items():
         name = str(key)
         if _LANGUAGES.search(name) and "/" in str(value):
@@ -218,17 +216,15 @@ def _inside(value: str, folders: Sequence[str]) -> str:
 
 
 def check_size(state: Mapping[str, Any]) -> None:
-    """Refuses options of a larger model than the weights: to build it could take hours, and all of
-    the memory.
-    """
+    """Raises UserError for options of a model larger than its weights, slow or too big to build."""
     options = _table(state.get("args") or _section(state, "model"))
     weights = [each for each in state["model"].values() if isinstance(each, Tensor)]
-    # A checkpoint without weights provides options only, which must be those of a buildable model.
+    # A checkpoint without weights provides only options, of a model that must be buildable.
     total = sum(each.numel() for each in weights) if weights else 10**9
     most_layers = len(weights) or 100
     for side, text in (("encoder", "source"), ("decoder", "target")):
         stack = options.get(side)
-        # Each under every name by which fairseq takes it.
+        # Each under every name that fairseq accepts.
         layers, width, inner = (
             max(
                 _number(_table(table).get(key))
@@ -243,7 +239,7 @@ def check_size(state: Mapping[str, Any]) -> None:
 
 
 def _number(value: Any) -> int:
-    """A number, as text too; the length of a list of layers; 0 for none."""
+    """The number in an option, also in text; the length of a list of layers; 0 if not set."""
     if value in (None, "???"):
         return 0
     value = literal(value) if isinstance(value, str) else value
@@ -251,7 +247,7 @@ def _number(value: Any) -> int:
 
 
 def build_index(original: Callable[..., Any], dataset: Any, path: str) -> Any:
-    """The index of a FASTA file, whose path fairseq makes a part of a shell command."""
+    """The index of a FASTA file; fairseq makes the path a part of a shell command."""
     if shlex.quote(path) != path:
         raise UserError(f"{path!r}: rename the FASTA file, a shell would run its name")
     return original(dataset, path)
@@ -269,8 +265,9 @@ _LONGEST_LITERAL = 10_000  # characters of an option, and items of its value
 
 
 def literal(text: Any) -> Any:
-    """The value of a Python literal, in which numbers and lists may be added and multiplied, as in
-    fairseq's presets: ``[(512, 3)] * 20``.
+    """The value of a literal, with sums and products as in fairseq's ``[(512, 3)] * 20``.
+
+    Raises :class:`UserError` for other text, TypeError for other types.
     """
     if not isinstance(text, str):
         raise TypeError("an option must be a string")  # as eval; fairseq catches it
@@ -304,7 +301,7 @@ def from_pretrained(
     *args: Any,
     **kwargs: Any,
 ) -> Any:
-    """fairseq's, where the path of a checkpoint may be given for folder and file."""
+    """fairseq's ``from_pretrained``, which also accepts the path of a checkpoint as ``path``."""
     path = os.fspath(path) if isinstance(path, os.PathLike) else path
     if isinstance(path, str) and os.path.isfile(path) and not tarfile.is_tarfile(path):
         path, checkpoint_file = os.path.split(os.path.abspath(path))
@@ -312,8 +309,9 @@ def from_pretrained(
 
 
 def load_archive_file(original: Callable[..., Any], path: str, *args: Any, **kwargs: Any) -> Any:
-    """A folder as it is; a folder with the files of an archive, which lives until the program ends.
-    Nothing is downloaded.
+    """``path`` if it is a folder; for an archive, a folder with its files, removed at exit.
+
+    Raises :class:`UserError` for anything else: nothing is downloaded.
     """
     if os.path.isfile(path):
         return _unpacked(path)
@@ -339,7 +337,7 @@ def _unpacked(archive: str) -> str:
 
 
 def _plain(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo:
-    """tarfile's filter ``data``; links, devices and absolute names are errors, too."""
+    """tarfile's filter ``data`` that also raises for links, devices and absolute names."""
     if os.path.isabs(member.name) or not (member.isfile() or member.isdir()):
         raise tarfile.SpecialFileError(member)
     return tarfile.data_filter(member, folder)

@@ -1,4 +1,4 @@
-"""The figures and theorems of the paper over trained checkpoints, and their options."""
+"""Figures of the paper from trained checkpoints, and its theorems on random draws."""
 
 from __future__ import annotations
 

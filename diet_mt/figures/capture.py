@@ -1,4 +1,4 @@
-"""Attention of trained models, recorded by hooks on the modules that compute it."""
+"""Attention of trained models, recorded by hooks on attention modules."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ TITLES = {
 
 @dataclass(frozen=True)
 class System:
-    """A checkpoint's model, in evaluation mode, with fairseq's task.
+    """The model of a checkpoint, in evaluation mode, with fairseq's task.
 
-    ``longest``: tokens that every table of all models opened together has positions for. Models are
-    in float64, since the rank of a matrix is a question of its smallest singular values.
+    ``longest``: tokens for which all models opened together have positions. Models are in float64,
+    since the rank of a matrix depends on its smallest singular values.
     """
 
     name: str
@@ -66,8 +66,8 @@ class System:
 
     @cached_property
     def trained(self) -> dict[str, tuple[int, int]]:
-        """Kind of attention -> tokens of queries and keys in the longest sentences of training,
-        end marks included; empty if the data does not tell.
+        """Kind of attention -> tokens of queries and of keys in the longest training sentences,
+        including end-of-sentence symbols; empty if unknown, as of encoder-only models.
         """
         if not self.translates:
             return {}
@@ -88,7 +88,7 @@ class System:
         return {ENCODER: (source, source), DECODER: (target, target), CROSS: (target, source)}
 
     def modules(self) -> dict[tuple[str, int], PositionalAttention]:
-        """Kind of attention and layer, from 0 on -> attention module."""
+        """Kind of attention and layer (from 0) -> attention module."""
         modules: dict[tuple[str, int], PositionalAttention] = {}
         for name, stack in self.stacks.items():
             for number, layer in enumerate(stack.layers):
@@ -100,9 +100,9 @@ class System:
 
 @dataclass(frozen=True)
 class AttentionRecord:
-    """One call of one attention module: its ``kind``, its ``layer`` from 0 on, and its inputs.
+    """One call of one attention module: ``kind`` of attention, ``layer`` (from 0), and inputs.
 
-    ``query`` (T, B, E), ``source`` (S, B, E') or None in self-attention.
+    ``query``: (T, B, E); ``source``: (S, B, E'), or None in self-attention.
     """
 
     kind: str
@@ -113,21 +113,21 @@ class AttentionRecord:
     call: AttentionCall
 
     def place(self, system: System, head: int) -> dict[str, Any]:
-        """Fields of a row about ``head``, from 0 on."""
+        """Fields of a row about ``head`` (from 0)."""
         place = {"system": system.name, "arch": system.arch, "attention": self.kind}
         return {**place, "layer": self.layer + 1, "head": head + 1}
 
     def weights(self) -> Tensor:
-        """Attention, masks included: (B, H, T, S)."""
+        """Attention weights with all masks: (B, H, T, S)."""
         return self._logits(self.call).softmax(-1)
 
     def logits(self) -> Tensor:
-        """Logits before any mask: (B, H, T, S)."""
+        """Logits without masks: (B, H, T, S)."""
         return self._logits(replace(self.call, key_padding=None, causal=False))
 
     def positional(self, *, segments: bool = False) -> Tensor:
-        """:meth:`logits` without q k^T: (B, H, T, S), 0 where no position (nor, with ``segments``,
-        segment) adds anything.
+        """Terms of positions (and, with ``segments``, of segments) in :meth:`logits`, without
+        q k^T: (B, H, T, S), 0 if there are none.
         """
         given = self.call.segments if segments else None
         call = replace(self.call, key_padding=None, causal=False, segments=given)
@@ -136,13 +136,13 @@ class AttentionRecord:
     @property
     @torch.no_grad()
     def columns(self) -> int:
-        """Width of queries and keys in their product: the head size, or more."""
+        """Width of queries and keys in their product, at least the head size."""
         queries = self.module.split(self.module.q_proj(self.query))
         return self.call.positions.queries(queries).size(-1)
 
     @property
     def mixes_keys(self) -> bool:
-        """Whether the keys are mixtures of tokens, which have no place in the sentence."""
+        """Whether keys are mixtures of tokens, without a position in the sentence."""
         return self.call.positions.mixes_keys
 
     @torch.no_grad()
@@ -151,13 +151,16 @@ class AttentionRecord:
 
 
 def open_systems(checkpoints: Sequence[Path], data: Path) -> list[System]:
-    """Loads checkpoints, files or folders with a ``checkpoint_best.pt``; ``data``: their binarized
-    folder. Systems with the same name are distinguished by their folders and files.
+    """Systems of checkpoints, with the binarized folder ``data``.
+
+    ``checkpoints``: files, or folders with a ``checkpoint_best.pt``. Systems of equal names get the
+    names of their folders and files. Raises :class:`UserError` for models of other packages, and
+    for weights that are not finite.
     """
     files = [best_in(path) for path in checkpoints]
     need_once(files)
     loaded = [load_with_task(file, data) for file in files]
-    # A single number for encoder-only models.
+    # max_positions() is a single number in encoder-only models.
     longest = min(int(np.min(model.max_positions())) for model, _, _ in loaded)
     archs = [str(cfg["model"]["_name"]) for _, cfg, _ in loaded]
     names = [system_of(arch) for arch in archs]
@@ -167,7 +170,7 @@ def open_systems(checkpoints: Sequence[Path], data: Path) -> list[System]:
         own = names[number] if names.count(names[number]) == 1 else ends[number]
         system = System(own, archs[number], model.double().cpu().eval(), task, longest)
         if not system.stacks:
-            raise UserError(f"{files[number]}: {archs[number]} is no architecture of diet-mt")
+            raise UserError(f"{files[number]}: not an architecture of diet-mt: {archs[number]}")
         if not all(each.isfinite().all() for each in model.parameters()):
             raise UserError(f"{files[number]}: weights are not finite; the training has diverged")
         systems.append(system)
@@ -175,8 +178,8 @@ def open_systems(checkpoints: Sequence[Path], data: Path) -> list[System]:
 
 
 def _ends(files: Sequence[Path]) -> list[str]:
-    """The shortest ends of the paths that differ, from the folder on: ``diet_rel.1`` for the best
-    checkpoint in it, ``diet_rel.1.checkpoint_last`` for another.
+    """The shortest distinct suffixes of the paths, including the folder: ``diet_rel.1`` for its
+    best checkpoint, ``diet_rel.1.checkpoint_last`` for another.
     """
     for depth in range(1, max(len(file.parts) for file in files)):
         ends = [
@@ -189,7 +192,7 @@ def _ends(files: Sequence[Path]) -> list[str]:
 
 
 def fitting(system: System, tokens: int, what: str) -> int:
-    """``tokens``, or as many as there are positions for, with a line on stderr."""
+    """``tokens``, reduced to the maximum of all models with a line on stderr."""
     if tokens > system.longest:
         reason = "no more have positions in every one of these models"
         print(f"{what}: over {system.longest} tokens, not {tokens}: {reason}", file=sys.stderr)
@@ -198,8 +201,8 @@ def fitting(system: System, tokens: int, what: str) -> int:
 
 @torch.no_grad()
 def record(system: System, given: dict[str, Tensor]) -> list[AttentionRecord]:
-    """Every call of attention in a forward pass with arguments ``given``, in the order encoder,
-    decoder, cross-attention, layer by layer.
+    """All calls of attention in a forward pass with arguments ``given``, in the order encoder,
+    decoder, cross-attention, each by layer.
     """
     calls: dict[tuple[str, int], AttentionRecord] = {}
     with ExitStack() as hooks:
@@ -214,14 +217,14 @@ def record(system: System, given: dict[str, Tensor]) -> list[AttentionRecord]:
 
 
 def added_rows(stack: Any, count: int) -> Tensor:
-    """Vectors that a stack adds to its first ``count`` tokens outside of training: (1, n, E)."""
+    """Vectors that a stack adds to its first n = ``count`` tokens in evaluation: (1, n, E)."""
     rows: Tensor = stack.embed_positions.rows(stack.token_positions.at(0, count))
     return rows.detach().double()
 
 
 def sentences(system: System, subset: str, count: int) -> dict[str, Tensor]:
-    """Arguments of the forward for the first ``count`` sentences of a split that all models have
-    positions for, padded on the right.
+    """Arguments of the forward pass for the first ``count`` sentences of a split that fit into all
+    models, padded on the right. Raises :class:`UserError` without any.
     """
     pairs = [pair for pair in _pairs(system, subset) if max(map(len, pair)) <= system.longest]
     if not pairs:
@@ -233,8 +236,8 @@ def sentences(system: System, subset: str, count: int) -> dict[str, Tensor]:
 
 
 def joined(system: System, subset: str, tokens: int, count: int) -> dict[str, Tensor]:
-    """Arguments of the forward for up to ``count`` rows of ``tokens`` tokens, sentences of a split
-    one after the other: as long as matrices must be for their ranks to differ.
+    """Arguments of the forward pass for up to ``count`` rows of ``tokens`` tokens: concatenated
+    sentences of a split, because ranks differ only in large matrices.
     """
     sides = [
         torch.cat([sentence[:-1] for sentence in side])
@@ -254,7 +257,7 @@ def joined(system: System, subset: str, tokens: int, count: int) -> dict[str, Te
 
 
 def need_split(system: System, subset: str) -> None:
-    """Loads a split, once."""
+    """Loads a split once. Raises :class:`UserError` if it does not exist."""
     if subset in system.task.datasets:
         return
     try:
@@ -264,7 +267,7 @@ def need_split(system: System, subset: str) -> None:
 
 
 def _pairs(system: System, subset: str) -> list[tuple[Tensor, ...]]:
-    """Source and target of each sentence, or one sentence, each with its end mark."""
+    """Source and target (or tokens, if encoder-only) of each sentence, with end symbols."""
     need_split(system, subset)
     dataset = system.task.dataset(subset)
     names = ("source", "target") if system.translates else ("net_input.src_tokens",)

@@ -1,4 +1,4 @@
-"""Figures: rows measured in checkpoints; pictures and tables drawn from saved rows."""
+"""Figures: rows measured on checkpoints, and pictures and tables of saved rows."""
 
 from __future__ import annotations
 
@@ -28,17 +28,14 @@ _FORMATS = ("png", "svg")
 
 @dataclass(frozen=True)
 class Figure:
-    """``tokens``: over which it is drawn, where all systems have as many; ``rows``: of systems, of
-    the type ``row``; ``pictures``: of rows, each with the name of its file; ``table``: of rows;
-    ``needs``: what a system must have to have any.
-    """
+    """Functions that measure and draw one figure."""
 
     row: type[Row]
-    tokens: Callable[[FigureConfig], int]
+    tokens: Callable[[FigureConfig], int]  # length of sequences, if all models support it
     rows: Callable[[Sequence[System], FigureConfig, int], list[Any]]
-    pictures: Callable[[Sequence[Any]], Iterable[tuple[str, Any]]] = lambda _: ()
+    pictures: Callable[[Sequence[Any]], Iterable[tuple[str, Any]]] = lambda _: ()  # with file names
     table: Callable[[Sequence[Any]], list[Block]] = lambda _: []
-    needs: str = ""
+    needs: str = ""  # requirement for a system to have rows
 
 
 _positions = attrgetter("positions")
@@ -76,7 +73,7 @@ def measure(
 ) -> list[Path]:
     """Writes the rows of each figure to ``FIGURE.jsonl`` in the folder ``out``; returns the files.
 
-    Systems without rows of a figure are named on stderr.
+    Lists systems without rows on stderr. Raises :class:`UserError` for a single figure without any.
     """
     quiet()
     systems = open_systems(checkpoints, data)
@@ -100,7 +97,7 @@ def measure(
 
 
 def saved(out: Path, figures: Sequence[str]) -> list[Path]:
-    """The files of rows in the folder ``out``, which may be gzipped."""
+    """Files of rows in ``out``, plain or gzipped. Raises :class:`UserError` if there are none."""
     names = [f"{figure}.jsonl" for figure in figures]
     either = [[out / name, out / f"{name}.gz"] for name in names]
     files = [file for pair in either if (file := next(filter(Path.is_file, pair), None))]
@@ -110,7 +107,7 @@ def saved(out: Path, figures: Sequence[str]) -> list[Path]:
 
 
 def draw(file: Path) -> list[Block]:
-    """Draws the pictures of a figure's rows next to them, and returns its table, if it has one."""
+    """Draws the pictures of a file of rows next to it; returns its table, if it has one."""
     figure = FIGURES[file.name.partition(".")[0]]
     rows = read_rows(figure.row, file)
     for name, picture in figure.pictures(rows):

@@ -1,6 +1,6 @@
-"""Locality of heads, by their positions only and over real sentences; not a figure of the paper.
+"""Locality of heads, from positional logits and over real sentences; not a figure of the paper.
 
-In cross-attention the distance is that of a target and a source position: the query at target
+In cross-attention, the distance is between a target and a source position: the query at target
 position i predicts word i of the translation, so a word-by-word translation has distance 0.
 """
 
@@ -23,32 +23,30 @@ from .capture import AttentionRecord, System, record, sentences
 from .patterns import Pattern, patterns
 
 PATTERNS = ("local", "shifted", "global", "between")
-# Least share of a head's attention near a distance for a pattern there.
+# Minimum share of the weight of a head near a distance, for local and shifted.
 PATTERN = 0.5
-# Largest ratio to the share of a flat softmax near the query that is still called global.
+# Maximum ratio of the weight near the query to that of uniform attention, for global.
 FLAT = 1.5
 
 
 @dataclass(frozen=True)
 class Locality:
-    """Distribution of one head's weight over distances i - j of query and key, in tokens.
+    """Distribution of the weight of one head over distances i - j of query and key, in tokens.
 
-    ``peak``: the distance with the largest mean weight, of those that half of the queries have, or,
-    where none does, of the most frequent; ``near``: share of the weights within K of distance 0;
-    ``near_peak``: within K of the peak; ``flat``: the share within K of distance 0 that
-    equal weights would have.
+    ``peak`` is the distance with the largest mean weight, among distances that at least half of the
+    queries have; if there are none, among the most frequent ones.
     """
 
     peak: int
-    near: float
-    near_peak: float
-    flat: float
+    near: float  # share of the weight within K of distance 0
+    near_peak: float  # share of the weight within K of the peak
+    flat: float  # share of uniform attention within K of distance 0
 
     @property
     def pattern(self) -> str:
-        """``local``: at least half of the weight is near the query's own position; ``shifted``:
-        near another distance; ``global``: near the query no more than ``FLAT`` times what equal
-        weights have there; ``between``: none of these.
+        """``local``: at least half of the weight is near the position of the query; ``shifted``:
+        near another distance; ``global``: the weight near the query is at most ``FLAT`` times that
+        of uniform attention; ``between``: none of these.
         """
         if self.near >= PATTERN:
             return "local"
@@ -58,8 +56,8 @@ class Locality:
 
 
 def locality(weights: Tensor, open_keys: Tensor, near: int) -> Locality:
-    """Of attention ``weights`` (B, T, S) of one head; ``open_keys`` (B, T, S): the keys that a
-    query may attend to, none for a query that is padding; ``near``: K, in tokens.
+    """Locality of the attention ``weights`` (B, T, S) of one head. ``open_keys``: (B, T, S), True
+    at keys that a query may attend to, none if it is padding; ``near``: K, in tokens.
     """
     queries, keys = weights.shape[-2:]
     away = torch.arange(queries)[:, None] - torch.arange(keys)  # (T, S)
@@ -68,7 +66,7 @@ def locality(weights: Tensor, open_keys: Tensor, near: int) -> Locality:
     sums = torch.zeros(queries + keys - 1, dtype=weights.dtype)
     sums.index_add_(0, places, weights[open_keys])
     real = open_keys.any(-1)  # (B, T)
-    enough = min(int(real.sum()), 2 * int(counts.max()))  # where targets are long, no half is left
+    enough = min(int(real.sum()), 2 * int(counts.max()))  # no distance has half if targets are long
     means = torch.where(counts * 2 >= enough, sums / counts.clamp(min=1), -1.0)
     peak = int(means.argmax()) - (keys - 1)
     at_own, at_peak = away.abs() <= near, (away - peak).abs() <= near
@@ -82,19 +80,19 @@ def locality(weights: Tensor, open_keys: Tensor, near: int) -> Locality:
 
 @dataclass(frozen=True)
 class HeadRow(Row):
-    """A :class:`Locality` of one head by its positions, and over sentences.
+    """:class:`Locality` of one head, from positional logits and over sentences.
 
-    ``positions_...``: softmax of the positional logits only, over ``tokens`` positions, if any.
-    ``positions_layers``: those that have the same logits, from 1 on; they count once.
-    ``attention_...``: the weights over ``sentences`` sentences.
+    ``positions_...``: of the softmax of positional logits, if any, over ``tokens`` positions.
+    ``positions_layers``: layers (from 1) with the same positional logits, which count once.
+    ``attention_...``: of the weights over ``sentences`` sentences.
     """
 
     system: str
     arch: str
     attention: str
-    layer: int  # from 1 on
-    head: int  # from 1 on
-    near_tokens: int  # K: largest distance that is near
+    layer: int  # from 1
+    head: int  # from 1
+    near_tokens: int  # K, the largest distance that counts as near
     tokens: int
     positions_layers: list[int]
     positions_pattern: Optional[str]
@@ -145,7 +143,7 @@ def _fields(prefix: str, head: Locality | None) -> dict[str, Any]:
 
 
 def _by_positions(pattern: Pattern, near: int) -> list[Locality | None]:
-    """Locality of each head's softmax over its positional logits."""
+    """Locality of the softmax of the positional logits of each head."""
     open_keys = torch.ones(1, *pattern.logits.shape[-2:], dtype=torch.bool)
     if pattern.kind == DECODER:
         open_keys = open_keys.tril()
@@ -154,7 +152,7 @@ def _by_positions(pattern: Pattern, near: int) -> list[Locality | None]:
 
 
 def _open_keys(system: System, call: AttentionRecord, given: dict[str, Tensor]) -> Tensor:
-    """(B, T, S), the keys that real queries may attend to."""
+    """(B, T, S), True at keys that a query may attend to; none for padded queries."""
     pad = system.task.source_dictionary.pad()
     source = given["src_tokens"].ne(pad)
     target = given["prev_output_tokens"].ne(pad) if "prev_output_tokens" in given else source
@@ -165,7 +163,7 @@ def _open_keys(system: System, call: AttentionRecord, given: dict[str, Tensor]) 
 
 
 def head_blocks(rows: Sequence[HeadRow]) -> list[Block]:
-    """A table with a line for each system and kind of attention, and what its words mean."""
+    """A table with a line for each system and kind of attention, and its legend."""
     groups: dict[tuple[int, str], list[HeadRow]] = {}
     for row in rows:
         groups.setdefault((KINDS.index(row.attention), row.system), []).append(row)
@@ -190,8 +188,8 @@ def head_blocks(rows: Sequence[HeadRow]) -> list[Block]:
 
 
 def _cells(prefix: str, rows: Sequence[HeadRow]) -> list[str]:
-    """``3 local, 1 global``; the three most frequent peaks, ``0 (9), 1 (4), 2 (3)``; the median
-    share that is near, and of equal weights, ``0.50 (0.15)``.
+    """Patterns, ``3 local, 1 global``; the three most frequent peaks, ``0 (9), 1 (4), 2 (3)``; and
+    medians of ``near`` and ``flat``, ``0.50 (0.15)``.
     """
     near, flat = ([getattr(row, f"{prefix}_{what}") for row in rows] for what in ("near", "flat"))
     counts = Counter(getattr(row, f"{prefix}_pattern") for row in rows)

@@ -1,5 +1,5 @@
-"""Positional logits by head: heat maps, and curves over the distance (Chen et al. 2021, figures 4,
-6 and 7).
+"""Positional logits of heads: heat maps, and curves over distances (Chen et al. 2021, figures 4, 6
+and 7).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ..report.style import pyplot
 from . import FigureConfig
 from .capture import TITLES, System, joined, record
 
-# Figure 6: sentences of 32 tokens, the second segment from position 16 on.
+# Figure 6: sentences of 32 tokens, with the second segment from position 16.
 SEGMENT_TOKENS, BORDER = 32, 16
-_DIGITS = 4  # significant, of a logit in a row
-_ROUNDING = 1e-9  # share of the largest entry that may differ on a diagonal
+_DIGITS = 4  # significant digits of a logit in a row
+_ROUNDING = 1e-9  # maximum difference along a diagonal, relative to the largest entry
 
-# Colours of heads, distinguishable with all kinds of colour vision (Okabe & Ito 2008).
+# Colours of heads, distinct in all kinds of colour vision (Okabe & Ito 2008).
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 DIVERGING, LEVELS = "RdBu_r", 128  # ColorBrewer's, also for colour-blind readers
 # Labels along the columns and rows of a matrix of logits.
@@ -39,21 +39,20 @@ _AXES = {
 class PatternRow(Row):
     """The positional logits of one head.
 
-    ``values``: row i for query i, None where causal attention is closed; empty where the term
-    depends only on the distance. Then ``by_distance`` has its value for each distance i - j from
-    ``first_distance`` on. A term that depends on words is the mean over ``sentences``; otherwise
-    that is 1. ``trained``: tokens of queries and of keys in the longest sentences of training;
-    empty: not known.
+    Logits that depend only on the distance i - j are in ``by_distance``, from ``first_distance``;
+    others are in ``values``, a list for each query i, with None at keys that causal attention
+    masks. Logits that depend on words are means over ``sentences``, which is 1 otherwise.
+    ``trained``: tokens of queries and of keys in the longest training sentences; empty: unknown.
     """
 
     system: str
     arch: str
     attention: str
-    layers: list[int]  # from 1 on; several where they share one table
-    head: int  # from 1 on
+    layers: list[int]  # from 1; several if their logits are equal
+    head: int  # from 1
     tokens: int
     sentences: int
-    segments: bool  # with what segments add, the second one from BORDER on
+    segments: bool  # includes terms of segments, the second one from BORDER
     first_distance: int
     by_distance: list[float]
     values: list[list[Union[float, None]]]
@@ -62,7 +61,7 @@ class PatternRow(Row):
 
     @property
     def matrix(self) -> Tensor:
-        """(T, S), NaN where causal attention is closed."""
+        """(T, S), NaN at keys that causal attention masks."""
         if self.values:
             closed = float("nan")
             return torch.tensor([[closed if v is None else v for v in row] for row in self.values])
@@ -74,7 +73,7 @@ class PatternRow(Row):
 
 @dataclass(frozen=True)
 class Pattern:
-    """The positional logits of layers that have the same: ``logits`` (H, T, S)."""
+    """Positional ``logits``, (H, T, S), of ``layers`` (from 1) in which they are equal."""
 
     kind: str
     layers: list[int]
@@ -84,8 +83,8 @@ class Pattern:
 
     @property
     def curves(self) -> tuple[range, Tensor] | None:
-        """Distances i - j that attention meets, and the value of each, (H, distances); None where
-        the logits depend on more than the distance.
+        """Distances i - j that occur, and their logits, (H, distances); None if the logits do not
+        depend only on the distance.
         """
         values = None if self.mixes_keys else by_distance(self.logits)
         if values is None:
@@ -96,8 +95,8 @@ class Pattern:
 
 
 def by_distance(matrices: Tensor) -> Tensor | None:
-    """(..., T, S) -> the value of each distance i - j from 1 - S to T - 1, (..., T + S - 1), where
-    the entries depend only on the distance (every matrix is Toeplitz); otherwise None.
+    """The entries of Toeplitz ``matrices`` (..., T, S) at distances i - j from 1 - S to T - 1,
+    (..., T + S - 1); None if entries do not depend only on the distance.
     """
     change = matrices[..., 1:, 1:] - matrices[..., :-1, :-1]
     if change.numel() and change.abs().max() > _ROUNDING * matrices.abs().max():
@@ -108,10 +107,10 @@ def by_distance(matrices: Tensor) -> Tensor | None:
 def patterns(
     system: System, subset: str, tokens: int, count: int, *, segments: bool = False
 ) -> list[Pattern]:
-    """The positional logits of every attention that has some, over ``tokens`` positions.
+    """The positional logits of all attention modules that have some, over ``tokens`` positions.
 
-    ``count``: sentences of the mean, for logits that depend on words. ``segments``: with what
-    segments add, the second segment from BORDER on.
+    ``count``: sentences for the mean of logits that depend on words. ``segments``: includes terms
+    of segments, the second one from BORDER, and omits modules without them.
     """
     given = joined(system, subset, tokens, count)
     if segments:
@@ -136,8 +135,8 @@ def patterns(
 def pattern_rows(
     systems: Sequence[System], config: FigureConfig, tokens: int, *, segments: bool = False
 ) -> list[PatternRow]:
-    """Rows for every head with positional logits; ``segments``: of encoder-only models, where these
-    have segments.
+    """A row for each head with positional logits; ``segments``: of encoder-only models with terms
+    of segments.
     """
     return [
         row
@@ -179,8 +178,8 @@ def _short(value: float) -> float:
 
 
 def pattern_pictures(rows: Sequence[PatternRow]) -> Iterator[tuple[str, Any]]:
-    """``patterns.SYSTEM.ATTENTION``, heat maps for each kind of attention whose logits depend on
-    more than the distance, and ``distance.SYSTEM``, curves of the others.
+    """``distance.SYSTEM``, curves of logits that depend only on the distance, and
+    ``patterns.SYSTEM.ATTENTION``, heat maps of others.
     """
     for system in dict.fromkeys(row.system for row in rows):
         own = [row for row in rows if row.system == system]
@@ -196,7 +195,7 @@ def pattern_pictures(rows: Sequence[PatternRow]) -> Iterator[tuple[str, Any]]:
 
 
 def segment_pictures(rows: Sequence[PatternRow]) -> Iterator[tuple[str, Any]]:
-    """``segments.SYSTEM``."""
+    """``segments.SYSTEM``, heat maps of positions and segments."""
     for system in dict.fromkeys(row.system for row in rows):
         own = [row for row in rows if row.system == system]
         title = f"{system}: positions and segments, the second one from {BORDER} on"
@@ -204,7 +203,7 @@ def segment_pictures(rows: Sequence[PatternRow]) -> Iterator[tuple[str, Any]]:
 
 
 def _tables(rows: Sequence[PatternRow]) -> dict[str, list[PatternRow]]:
-    """The heads of each table, by the layers that have it."""
+    """Title -> heads of layers with equal positional logits."""
     tables = {}
     for layers, own in groupby(rows, key=lambda row: row.layers):
         several = f"layers {layers[0]}-{layers[-1]}"
@@ -213,8 +212,8 @@ def _tables(rows: Sequence[PatternRow]) -> dict[str, list[PatternRow]]:
 
 
 def _heat_maps(rows: Sequence[PatternRow], title: str, border: int | None = None) -> Any:
-    """A row of panels for each table, one per head, on one colour scale for the whole picture,
-    symmetric around 0; its ends are the 0.5 % largest values. ``border``: of the second segment.
+    """A line of panels, one per head, for each group of layers. The common colour scale ends at the
+    99.5th percentile of absolute values. ``border``: first position of the second segment.
     """
     plt, tables = pyplot(), _tables(rows)
     columns = max(map(len, tables.values()))
@@ -251,8 +250,8 @@ def _heat_maps(rows: Sequence[PatternRow], title: str, border: int | None = None
 
 
 def _curves(system: str, rows: Sequence[PatternRow]) -> Any:
-    """A panel for each layer and kind of attention, a line for each head; distances beyond those of
-    training are outside of the dotted lines.
+    """A panel for each kind of attention and group of layers, with a curve for each head. Dotted
+    lines mark the largest distances of training.
     """
     kinds = sorted({row.attention for row in rows}, key=KINDS.index)
     columns = [_tables([row for row in rows if row.attention == kind]) for kind in kinds]

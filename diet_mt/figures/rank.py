@@ -19,26 +19,27 @@ from . import FigureConfig
 from .capture import TITLES, AttentionRecord, System, added_rows, joined, record
 
 LOGITS, POSITIONAL = WHATS = ("logits", "positional logits")
-_DIGITS = 3  # significant, of a singular value in a row
-# A singular value counts where it is more than this share of the largest. In float64 rounding is
-# near 1e-15, so this is the rank that the formulas have; how much of it matters is what the
-# singular values and the effective rank say.
+_DIGITS = 3  # significant digits of a singular value in a row
+# Singular values count above this share of the largest. Rounding errors of float64 are near 1e-15,
+# so the result is the rank of the formulas; singular values and effective rank show how much of it
+# matters.
 RANK_THRESHOLD = 1e-9
 
 
 class Ranks(NamedTuple):
-    """Of matrices (..., T, S): ``singular`` (..., min(T, S)), descending; ``rank`` (...), the
-    number of those above ``RANK_THRESHOLD`` times the largest; ``effective`` (...), the exponential
-    of the entropy of singular values as shares of their sum (Roy & Vetterli 2007).
+    """Singular values and ranks of matrices (..., T, S).
+
+    The effective rank is the exponential of the entropy of the singular values, as shares of their
+    sum (Roy & Vetterli 2007).
     """
 
-    singular: Tensor
-    rank: Tensor
-    effective: Tensor
+    singular: Tensor  # (..., min(T, S)), descending
+    rank: Tensor  # (...), number of singular values above RANK_THRESHOLD times the largest
+    effective: Tensor  # (...)
 
 
 def ranks(matrices: Tensor) -> Ranks:
-    """``matrices`` (..., T, S), float64."""
+    """Ranks of ``matrices`` (..., T, S) in float64."""
     singular = torch.linalg.svdvals(matrices)
     largest = singular[..., :1]
     rank = (singular > RANK_THRESHOLD * largest).sum(-1)
@@ -49,34 +50,32 @@ def ranks(matrices: Tensor) -> Ranks:
 
 @dataclass(frozen=True)
 class RankRow(Row):
-    """The matrices of one head over a batch, or its one positional matrix.
+    """Ranks of the logits of one head, over a batch of ``matrices``.
 
-    ``rank``: the median over the batch, ``lowest`` and ``highest``: of the batch; ``effective``:
-    the mean of the effective ranks; ``singular``: the mean of each singular value. ``trained``:
-    positions of queries and of keys that training had, its longest sentences; empty: not known.
-    ``head_size``: width of queries and keys in their product.
+    There is one matrix if all are equal, as of positional logits that do not depend on words.
+    ``trained``: tokens of queries and of keys in the longest training sentences; empty: unknown.
     """
 
     system: str
     arch: str
     attention: str
-    layer: int  # from 1 on
-    head: int  # from 1 on
+    layer: int  # from 1
+    head: int  # from 1
     what: str  # of WHATS
-    tokens: int  # n of the n x n matrices
+    tokens: int  # of each sequence
     trained: list[int]
     matrices: int
-    head_size: int
-    threshold: float  # a singular value counts above this share of the largest
-    rank: int
-    lowest: int
-    highest: int
-    effective: float
-    singular: list[Union[float, int]]
+    head_size: int  # width of queries and keys in their product
+    threshold: float  # singular values count above this share of the largest
+    rank: int  # median over the batch
+    lowest: int  # rank, over the batch
+    highest: int  # rank, over the batch
+    effective: float  # mean effective rank
+    singular: list[Union[float, int]]  # mean of each singular value
 
 
 def rank_rows(systems: Sequence[System], config: FigureConfig, tokens: int) -> list[RankRow]:
-    """Rows for every head, over rows of joined sentences of a split."""
+    """Rows for each head, over concatenated sentences of a split."""
     rows = [
         row
         for system in systems
@@ -103,9 +102,8 @@ def _matrices(system: System, call: AttentionRecord, tokens: int) -> Iterator[tu
     elif call.layer == 0 and call.source is None:
         stack = system.stacks[call.kind]
         if stack.embed_positions is not None:
-            # P W_Q W_K^T P^T with the first layer's projections and their biases, which the
-            # paper's formula is without (appendix C): in those above, positions and words have
-            # been mixed.
+            # P W_Q W_K^T P^T with the projections of the first layer and, unlike the paper's
+            # formula (appendix C), their biases. Inputs of higher layers mix words and positions.
             with torch.no_grad():
                 rows = added_rows(stack, tokens).transpose(0, 1)  # (T, 1, E)
                 yield POSITIONAL, call.module.logits(rows, None, AttentionCall())
@@ -133,7 +131,7 @@ def _rows(
 
 
 def rank_pictures(rows: Sequence[RankRow]) -> Iterator[tuple[str, Any]]:
-    """``rank``: the rank of each head; ``spectrum``: the singular values."""
+    """The pictures ``rank``, of each head, and ``spectrum``, the singular values."""
     tokens, heads = rows[0].tokens, max(row.head for row in rows)
     threshold = f"{RANK_THRESHOLD:.0e}".replace("e-0", "e-")
     figure, panels = _panels(rows)
@@ -155,7 +153,7 @@ def rank_pictures(rows: Sequence[RankRow]) -> Iterator[tuple[str, Any]]:
 
 
 def _panels(rows: Sequence[RankRow]) -> tuple[Any, list[tuple[Any, list[RankRow]]]]:
-    """A figure with a panel for each kind of attention and of logits, and the rows of each."""
+    """A figure, and its panels for each kind of attention and of logits with their rows."""
     kinds = sorted({row.attention for row in rows}, key=KINDS.index)
     whats = sorted({row.what for row in rows}, key=WHATS.index)
     figure, grid = pyplot().subplots(
@@ -173,7 +171,7 @@ def _panels(rows: Sequence[RankRow]) -> tuple[Any, list[tuple[Any, list[RankRow]
 
 
 def _finish(figure: Any, rows: Sequence[RankRow], x: str, line: str) -> None:
-    """The label of the x axis with notes, and a legend of all systems, drawn with ``line``."""
+    """Adds the label of the x axis with notes, and a legend with lines of style ``line``."""
     notes = [x]
     if any(row.trained for row in rows):
         source, target = (
@@ -183,8 +181,7 @@ def _finish(figure: Any, rows: Sequence[RankRow], x: str, line: str) -> None:
         notes.append(f"longest training sentences: {source} source, {target} target tokens")
     notes.append("positional logits of an input: of layer 1, with the biases of its projections")
     width = int(14 * figure.get_size_inches()[0])  # characters of this size
-    below = [line for note in notes for line in textwrap.wrap(note, width)]
-    figure.supxlabel("\n".join(below), fontsize=9)
+    figure.supxlabel("\n".join(textwrap.fill(note, width) for note in notes), fontsize=9)
     usual = {"markersize": 5, "linewidth": 1.2, "linestyle": line}
     handles = [
         pyplot().Line2D([], [], label=name, **usual, **style)

@@ -1,5 +1,5 @@
-"""Cosine similarity between positions, at the input and in the factors of attention (Chen et al.
-2021, figure 5).
+"""Cosine similarity of positions, at the input and in the factors of attention (Chen et al. 2021,
+figure 5).
 """
 
 from __future__ import annotations
@@ -23,31 +23,26 @@ from .patterns import DIVERGING, LEVELS
 
 BINS = 40
 _EDGES = np.linspace(-1, 1, BINS + 1)
-_DIGITS = 4  # decimals, of a cosine in a row
+_DIGITS = 4  # decimals of a cosine in a row
 _COLUMNS = 4  # of the picture
 
 
 @dataclass(frozen=True)
 class SimilarityRow(Row):
-    """One table of vectors, one for each position: cosines of all pairs of different positions.
-
-    ``vectors`` is input, queries or keys; ``layers`` and ``heads`` tables are pooled.
-    ``histogram``: pairs in each of ``BINS`` equal parts of -1 to 1; ``by_distance``: the mean
-    cosine of positions 0, 1, ... apart; ``cosines``: that of each pair, the mean over tables.
-    """
+    """Cosines of all pairs of different positions in ``layers`` x ``heads`` tables of vectors."""
 
     system: str
     arch: str
     place: str
-    vectors: str
+    vectors: str  # input, queries or keys
     layers: int
     heads: int
     positions: int
     mean: float
     deviation: float
-    histogram: list[int]
-    by_distance: list[float]
-    cosines: list[list[float]]
+    histogram: list[int]  # pairs in each of BINS equal parts of -1 to 1
+    by_distance: list[float]  # mean cosine of positions 0, 1, ... apart
+    cosines: list[list[float]]  # of each pair, mean over tables
 
     @property
     def label(self) -> str:
@@ -59,8 +54,8 @@ Table = tuple[str, str, Tensor]  # place; input, queries or keys; vectors (L, H,
 
 
 def tables(system: System, positions: int) -> list[Table]:
-    """Tables of positions: vectors added to the words, and factors of the positional logits. A
-    table that encoder and decoder share is listed once.
+    """Tables of positions: vectors added to the words, and factors of the positional logits. Equal
+    input tables of encoder and decoder are listed once.
     """
     added = {
         kind: added_rows(stack, positions)[None]  # (1, 1, n, E)
@@ -121,7 +116,7 @@ def _row(system: System, place: str, of: str, vectors: Tensor) -> SimilarityRow:
 
 
 def similarity_pictures(rows: Sequence[SimilarityRow]) -> Iterator[tuple[str, Any]]:
-    """``similarity``: for each table a heat map, and under it the frequency of each cosine."""
+    """``similarity``: a heat map of each table, above a histogram of its cosines."""
     plt = pyplot()
     columns = min(_COLUMNS, len(rows))
     lines = -(-len(rows) // columns)

@@ -1,7 +1,7 @@
-"""The theorems of Chen et al. 2021 as numbers: ranks (section 2.3) and gradients (appendix B).
+"""The theorems of Chen et al. 2021 in numbers: ranks (section 2.3) and gradients (appendix B).
 
-n positions, d the model's width, d_h the size of a head, d_p the rank of positions. Draws are
-normal, in float64.
+n: number of positions; d: width of the model; d_h: size of a head; d_p: rank of positions. Draws
+are standard normal, in float64.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ HEADS, DRAWS = 4, 10
 
 
 def report(seed: int) -> str:
-    """Both theorems on random draws, as text."""
+    """Tables of both theorems on random draws, as text."""
     draw = partial(torch.randn, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     return text([*theorem_1(draw), *theorem_2(draw)])
 
 
 def theorem_1(draw: Any) -> Iterator[Block]:
-    """The rank of a head's logits, with positions at the input and inside attention."""
+    """Rank of the logits of a head, with positions at the input and inside attention."""
     n, d, d_h, d_p = 96, 128, 32, 48
     shapes = (n, d), (n, d), (n, d_p), (n, d_p), (d, d_h), (d, d_h)
     drawn = [logits_of(*(draw(shape) for shape in shapes)) for _ in range(DRAWS)]
@@ -44,7 +44,13 @@ def theorem_1(draw: Any) -> Iterator[Block]:
 def logits_of(
     x: Tensor, p: Tensor, p_q: Tensor, p_k: Tensor, w_q: Tensor, w_k: Tensor
 ) -> dict[str, Tensor]:
-    """Words and positions (n, d), (n, d_p), projections (d, d_h) -> logits (n, n)."""
+    """Formula -> logits (n, n).
+
+    Args:
+        x, p: words and positions at the input, (n, d).
+        p_q, p_k: positions in attention, (n, d_p).
+        w_q, w_k: projections, (d, d_h).
+    """
     n, words = len(x), x @ w_q @ (x @ w_k).T
     by_distance = torch.arange(n)[:, None] - torch.arange(n) + n - 1
     line = torch.cat([p_q, p_k]).flatten()[: 2 * n - 1]
@@ -57,7 +63,7 @@ def logits_of(
 
 
 def theorem_2(draw: Any) -> Iterator[Block]:
-    """Gradients of tables that are added at the input, and of tables in each head."""
+    """Gradients of tables at the input, and of tables in each head."""
     n, d, d_h, d_p = 16, 24, 6, 6
     differences, similarities = [], []
     for _ in range(DRAWS):
@@ -70,7 +76,7 @@ def theorem_2(draw: Any) -> Iterator[Block]:
         loss = _loss(x, weights, goal, p_q @ p_k.transpose(1, 2))
         similarities += cosines(torch.autograd.grad(loss, p_q)[0].flatten(1))
     yield Heading("Theorem 2: gradients of words and positions")
-    yield Note(f"One layer of attention, {HEADS} heads, squared error; {DRAWS} draws.")
+    yield Note(f"One layer of attention, {HEADS} heads, mean squared error; {DRAWS} draws.")
     between = f"{min(similarities):+.2f} to {max(similarities):+.2f}"
     rows = [["X and P, added at the input", f"differ by {max(differences):.1g} of the largest"]]
     rows.append(["P_Q of two heads", f"cosines {between}"])
@@ -78,7 +84,7 @@ def theorem_2(draw: Any) -> Iterator[Block]:
 
 
 def _loss(x: Tensor, weights: Tensor, goal: Tensor, bias: Tensor | float = 0.0) -> Tensor:
-    """Squared error to ``goal`` of attention over ``x`` (n, d), with ``bias`` (H, n, n)."""
+    """Mean squared error to ``goal`` of attention over ``x`` (n, d), with ``bias`` (H, n, n)."""
     w_q, w_k, w_v = weights
     logits = (x @ w_q) @ (x @ w_k).transpose(1, 2) / w_q.size(-1) ** 0.5 + bias
     out = logits.softmax(-1) @ (x @ w_v)  # (H, n, d_h)
@@ -86,7 +92,7 @@ def _loss(x: Tensor, weights: Tensor, goal: Tensor, bias: Tensor | float = 0.0) 
 
 
 def cosines(rows: Tensor) -> list[float]:
-    """Cosines of all pairs of ``rows`` (H, numbers)."""
+    """Cosines of all pairs of ``rows`` (H, n d_p)."""
     unit = F.normalize(rows, dim=-1)
     upper = torch.ones(len(rows), len(rows)).triu(1).bool()
     return [float(value) for value in (unit @ unit.T)[upper]]

@@ -1,9 +1,9 @@
 """Loops of decoding on a CPU that torch has no operator for, in C++ (``cpu.cpp``).
 
-``setup.py`` compiles them, without torch's headers, so one build serves every torch. They take
-float32 and float64 tensors on a CPU and give no gradients. Everything else, and everything without
-a compiler, is computed by torch's operators (``layers/cache.py``, ``decoding/candidates.py``). A
-call holds no lock of Python's, so several threads run side by side.
+``setup.py`` compiles them without torch's headers, so one build serves every version of torch. They
+support float32 and float64 on a CPU, without gradients; int8 products support float32 only. In all
+other cases decoding uses torch's operators (``layers/cache.py``, ``decoding/candidates.py``). Calls
+release the GIL, so threads run in parallel.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 _LOADING = threading.Lock()
 _SOURCES = ("cpu.cpp", "step.inc", "int8.inc")
-COLUMNS = 16  # rows of weights in int8 that are multiplied together
+COLUMNS = 16  # rows of an int8 weight in one panel, as in int8.inc
 _NAMES = {torch.float32: "float", torch.float64: "double"}
 
 
@@ -60,7 +60,7 @@ class _Product(ctypes.Structure):
 
 
 def serve(x: Tensor) -> bool:
-    """Whether a decoding run over tensors such as ``x`` is computed here."""
+    """Whether these loops support a decoding run over tensors such as ``x``."""
     return (
         x.device.type == "cpu"
         and x.dtype in _NAMES
@@ -89,7 +89,7 @@ def _load() -> Optional[ctypes.CDLL]:
             library = ctypes.CDLL(str(path))
             library.sources.restype = ctypes.c_int64
             compiled_from = library.sources()
-        except (OSError, AttributeError):  # of another system, or older
+        except (OSError, AttributeError):  # built for another system, or an older version
             continue
         if compiled_from == checksum:
             library.free_slots.restype = ctypes.c_int64
@@ -106,15 +106,14 @@ def _call(name: str, dtype: torch.dtype, *args: Any) -> None:
 
 
 def _rows(x: Tensor) -> Tensor:
-    """``x`` (rows, H, D) such that each row has no gaps."""
+    """``x`` (rows, H, D) with contiguous rows."""
     return x if x.stride(2) == 1 and x.stride(1) == x.size(2) else x.contiguous()
 
 
 def free_slots(slots: Tensor, length: int, capacity: int) -> Optional[Tensor]:
-    """One slot for each row that is in no row's first ``length``: (rows,) int32; None where
-    ``capacity`` has not as many.
+    """A slot for each row, unused by the first ``length`` slots of all rows: (rows,) int32.
 
-    ``slots``: (rows, N) int32, below ``capacity``.
+    None if fewer are free. ``slots``: (rows, N) int32, each below ``capacity``.
     """
     rows = slots.size(0)
     free = torch.empty(rows, dtype=torch.int32)
@@ -145,16 +144,19 @@ def attend(
         q: (rows, H, D_k).
         keys, values: (slots, H * D_k) and (slots, H * D).
         terms: ``bias`` (H|1, 1, S), ``content_bias`` (1, H, rows, S) and ``key_padding`` (rows /
-            group, S); no other terms.
+            group, S), contiguous; no other terms.
         count: keys of each row, S.
         scale: factor of q k^T.
         slots: (rows, N) int32 with N >= S, the slots of each row's keys, in the order of their
-            positions; None: row r has the S from ``(r // group) * S`` on.
-        new: keys (rows, H, D_k) and values (rows, H, D) that are written to each row's last slot
-            first.
+            positions; None: row r has the S slots from ``(r // group) * S`` on.
+        new: keys (rows, H, D_k) and values (rows, H, D), first written to slot S - 1 of each row.
+        group: rows per sentence, for ``key_padding`` and for None as ``slots``.
+        need_weights: also return the weights.
 
     Returns:
-        (rows, H * D), and with ``need_weights`` the weights (H, rows, S).
+        (rows, H * D), and the weights (H, rows, S) or None.
+
+    Raises TypeError if the tensors differ in precision.
     """
     if len({each.dtype for each in (q, keys, values, *(new or ()))}) > 1:
         raise TypeError(f"one decoding run has one precision, not {q.dtype} and {keys.dtype}")
@@ -199,7 +201,7 @@ def attend(
 
 
 def log_sums(logits: Tensor) -> Tensor:
-    """``logits`` (rows, V) -> the largest m and log sum e^(logit - m) of each row: (rows, 2)."""
+    """``logits`` (rows, V) -> maximum m and log sum e^(logit - m) of each row: (rows, 2)."""
     sums = logits.new_empty(logits.size(0), 2)
     sizes = (ctypes.c_int64(n) for n in (logits.size(0), logits.stride(0), logits.size(1)))
     pointers = ctypes.c_void_p(logits.data_ptr()), ctypes.c_void_p(sums.data_ptr())
@@ -208,10 +210,18 @@ def log_sums(logits: Tensor) -> Tensor:
 
 
 def best(logits: Tensor, sums: Tensor, scores: Tensor, count: int) -> Tuple[Tensor, Tensor, Tensor]:
-    """The ``count`` best continuations of each sentence, the best first; of equals the first.
+    """The ``count`` best continuations of each sentence, in descending order.
 
-    ``logits`` (B * K, V), ``sums`` (B * K, 2) by :func:`log_sums`, ``scores`` (B, K) -> their sums
-    of log-probabilities, their entries and the numbers of their hypotheses, (B, count) each.
+    Of equal ones, that of the first hypothesis and entry comes first.
+
+    Args:
+        logits: (B * K, V).
+        sums: (B * K, 2), by :func:`log_sums`.
+        scores: (B, K), summed log-probabilities of the hypotheses.
+        count: at most K * V.
+
+    Returns:
+        Summed log-probabilities, entries and indices of hypotheses, (B, count) each.
     """
     sentences, beams = scores.shape
     scores = scores.to(logits.dtype).contiguous()
@@ -235,8 +245,10 @@ def best(logits: Tensor, sums: Tensor, scores: Tensor, count: int) -> Tuple[Tens
 
 
 def pack(weight: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
-    """``weight`` (N, E) in int8, as :func:`multiply` reads it: integers (N / 16, E / 4, 16, 4)
-    from -64 to 64, and of each row its scale and their sum, (N,). N and E are filled up.
+    """``weight`` (N, E) in int8, as :func:`multiply` reads it.
+
+    Returns integers from -64 to 64, (N' / 16, E' / 4, 16, 4), and for each row its scale and the
+    sum of its integers, (N',) each. N' and E' are N and E rounded up to multiples of 16 and 4.
     """
     scale = weight.abs().amax(1).clamp(min=1e-30) / 64
     more = -weight.size(0) % COLUMNS
@@ -248,10 +260,16 @@ def pack(weight: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
 def multiply(
     x: Tensor, weight: Tensor, scale: Tensor, sums: Tensor, bias: Tensor, out: Tensor
 ) -> Tensor:
-    """x W^T + bias in ``out`` (rows, N), with W in int8: the result of :func:`pack`.
+    """x W^T + bias, written to ``out``, with W in int8. Runs in the calling thread alone.
 
-    ``x`` (rows, E) is rounded to 256 values between the smallest and the largest of its row;
-    ``bias`` (N,), filled up as the others. In this thread alone.
+    Args:
+        x: (rows, E) in float32; each row is quantized to 256 values from its minimum to its
+            maximum.
+        weight, scale, sums: the result of :func:`pack`.
+        bias: (N',), as long as ``scale``.
+        out: (rows, N) in float32, with contiguous rows.
+
+    Raises TypeError for another precision or device.
     """
     if not (x.device.type == "cpu" and x.dtype == scale.dtype == torch.float32):
         raise TypeError(f"int8 is computed from float32 on a CPU, not {x.dtype} on {x.device}")

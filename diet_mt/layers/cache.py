@@ -1,8 +1,8 @@
-"""Keys and values of a decoding run, and attention over them.
+"""Caches of keys and values of a decoding run, and attention over them.
 
-There are three: :class:`KernelCache` computes with loops of our own on a CPU, where a step of many
-small operators costs more than its arithmetic; ``PrefixCache`` with torch's operators, on every
-device and in every precision; ``SlotCache`` with torch's operators at fixed addresses.
+:class:`KernelCache` uses C++ loops on a CPU, where a step of many small operators costs more than
+its arithmetic; ``PrefixCache`` uses torch's operators, on any device and in any precision;
+``SlotCache`` uses torch's operators at fixed addresses.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from .. import kernels
 from ..nn.attention import LogitTerms, attend
 from ..positions import PositionTerms
 
-# Output (rows, H, 1, D) and, where requested, weights (rows, H, 1, S). The width of queries and
-# keys, D_k, is that of the encoding: D, as of values, or another one.
+# Output (rows, H, 1, D) and, if requested, weights (rows, H, 1, S). D_k, the width of queries and
+# keys, depends on the encoding: D, the width of values, or another one.
 Output = Tuple[Tensor, Optional[Tensor]]
 
 
 class Cache:
-    """Of ``sentences``, each with ``group`` hypotheses.
+    """A cache for ``sentences`` (B') with ``group`` hypotheses each, in B' * group rows.
 
-    First :meth:`add_source` with keys (B', H, S, D_k) and values (B', H, S, D) of each layer, and
-    :meth:`mask_source` with the key padding (B', S) or None. Then, in each step: :meth:`open`,
-    before every hypothesis reads its token at a position; in each layer, with its attention
-    ``module``, :meth:`attend`, self-attention of ``q`` (rows, H, D) over all tokens so far with the
-    new ``k`` (rows, H, D_k) and ``v`` (rows, H, D), and :meth:`attend_source`, cross-attention of
-    ``q``; and :meth:`move`.
+    First, :meth:`add_source` stores keys (B', H, S, D_k) and values (B', H, S, D) of each layer,
+    and :meth:`mask_source` the key padding (B', S) or None. In each step, :meth:`open` precedes the
+    token at a position. In each layer, with its attention ``module``, :meth:`attend` is
+    self-attention of ``q`` (rows, H, D) over all tokens so far, the last with ``k`` (rows, H, D_k)
+    and ``v`` (rows, H, D), and :meth:`attend_source` is cross-attention. :meth:`move` ends a step.
     """
 
     def __init__(self, sentences: int, group: int) -> None:
         self.sentences, self.group = sentences, group
         self.target: List[Tensor] = []  # keys and values of each layer
-        self.sources: List[Tensor] = []  # the same of the source, by sentence
-        self.key_padding: Optional[Tensor] = None  # of the source, by sentence
+        self.sources: List[Tensor] = []  # keys and values of the source
+        self.key_padding: Optional[Tensor] = None  # of the source
 
     def move(self, order: Tensor, sentences: Optional[Tensor], group: int) -> None:
-        """Hypothesis r becomes what ``order[r]`` was, and sentence b what ``sentences[b]`` was, or
-        where None all stay; there are ``group`` hypotheses of each then.
+        """Reorders: row r becomes row ``order[r]``, sentence b becomes sentence ``sentences[b]``.
+
+        ``sentences``: None if all stay. ``group``: hypotheses per sentence from now on.
         """
         self._move_target(order, sentences, group)
         if sentences is not None:
@@ -63,10 +63,11 @@ def attend_by_sentence(
     need_weights: bool = False,
     group: Optional[int] = None,
 ) -> Output:
-    """One step of ``q`` (rows, H, D) over keys (B', H, S, D_k) and values (B', H, S, D) of their
-    sentences, with ``bias`` (B'|1, H|1, rows / B'|1, S) and the other terms of ``positions``.
+    """Attention of one decoding step, in which the rows of a sentence share keys and values.
 
-    ``group``: rows of each sentence, where a program for all sizes cannot divide for it.
+    ``q`` (rows, H, D), keys (B', H, S, D_k) and values (B', H, S, D); ``bias`` (B'|1, H|1, group|1,
+    S) replaces the bias of ``positions``. ``group``: rows per sentence, for exported programs,
+    which cannot compute it.
     """
     group = group or q.size(0) // keys.size(0)
     # The hypotheses of a sentence are queries at one position.
@@ -93,26 +94,26 @@ def _by_row(x: Tensor) -> Tensor:
 
 
 def finite(x: Tensor) -> Tensor:
-    """``x`` as it is stored where hypotheses share keys: 0 times NaN, the weight of a masked key
-    times its value, would be NaN in all of them.
+    """``x`` with 0 for NaN and infinite numbers, as stored where hypotheses share keys.
+
+    The weight 0 of a masked key times NaN would be NaN in all of them.
     """
     return x.nan_to_num(0.0, 0.0, 0.0)
 
 
 def with_own_nan(out: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """``out`` (rows, H, 1, D), NaN in rows whose own new ``k`` (rows, H, D_k) or ``v`` (rows, H, D)
-    is NaN or infinite, which :func:`finite` hides.
+    """``out`` (rows, H, 1, D) with NaN where the new ``v`` (rows, H, D) of a row, or its new ``k``
+    (rows, H, D_k) in the first D columns, is NaN or infinite, which :func:`finite` hides.
     """
     return torch.addcmul(out, k[..., : v.size(-1)].unsqueeze(2), v.unsqueeze(2), value=0.0)
 
 
 class KernelCache(Cache):
-    """With ``diet_mt/kernels``: each hypothesis attends over its own tokens, in their order.
+    """Cache for ``diet_mt/kernels``: each hypothesis attends over its own tokens, in their order.
 
-    Every token that some hypothesis has read has a slot, with its keys and values in every layer,
-    and a hypothesis is a row of slots. New tokens take the slots of no row. Keys and values are
-    (capacity, H * D_k) and (capacity, H * D), those of the source (B', S, H * D_k) and (B', S, H *
-    D).
+    Each token that a hypothesis has read has a slot, with its keys and values in every layer, and a
+    hypothesis is a row of slots. New tokens take unused slots. ``target`` has keys (capacity, H *
+    D_k) and values (capacity, H * D), ``sources`` (B', S, H * D_k) and (B', S, H * D).
     """
 
     def __init__(self, sentences: int, group: int) -> None:
@@ -150,7 +151,7 @@ class KernelCache(Cache):
         of_keys: Optional[Tensor] = None
         if positions.reads_keys:
             slots = self._slots[:, : self.length]
-            # As attention will write them, too; here they are read before.
+            # Attention will write these keys as well, but the bias needs them before.
             keys.index_copy_(0, slots[:, -1].long(), k.flatten(1))
             in_order = keys.index_select(0, slots.flatten()).view(*slots.shape, *k.shape[1:])
             of_keys = positions.key_bias(in_order.transpose(1, 2), module.scaling)
@@ -185,13 +186,13 @@ class KernelCache(Cache):
         need_weights: bool = False,
         **slots: Any,
     ) -> Output:
-        """``of_keys``: the :meth:`key_bias` of ``positions``, (rows, H, 1, S), or None."""
+        """Attention of ``q`` (rows, H, D); ``of_keys``: the key bias (rows, H, 1, S), or None."""
         if torch.is_grad_enabled() and q.requires_grad:
             raise RuntimeError(
                 "a decoding run that began under torch.no_grad() gives no gradients; begin it with "
                 "gradients enabled"
             )
-        # To the encoding all rows are queries of one sentence at one position.
+        # For the encoding, all rows are queries of one sentence at one position.
         q = positions.queries(q.transpose(0, 1)[None])  # (1, H, rows, D_k)
         bias = positions.query_bias(q, count, module.scaling)
         if of_keys is not None:
@@ -220,5 +221,5 @@ class KernelCache(Cache):
 
 
 def _longer(x: Tensor, rows: int) -> Tensor:
-    """``x`` (N, E) with room for ``rows`` rows."""
+    """``x`` (N, E) extended to ``rows`` rows, the new ones uninitialized."""
     return torch.cat([x, x.new_empty(rows - x.size(0), x.size(1))])

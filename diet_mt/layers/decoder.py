@@ -33,13 +33,13 @@ from .stack import (
     wrap_layer,
 )
 
-# fairseq's incremental state, and where in it a decoding run is.
+# fairseq's incremental state, and the key of a decoding run in it.
 IncrementalState = Dict[str, Dict[str, Any]]
 _RUN = "diet_mt.run"
 
 
 class DietDecoderLayer(TransformerDecoderLayerBase):
-    """fairseq's decoder layer over :class:`PositionalAttention`."""
+    """fairseq's decoder layer with :class:`PositionalAttention`."""
 
     def __init__(self, cfg: Any, no_encoder_attn: bool = False) -> None:
         super().__init__(cfg, no_encoder_attn)
@@ -58,7 +58,7 @@ class DietDecoderLayer(TransformerDecoderLayerBase):
         )
 
     def forward(self, x: Tensor, call: DecoderCall) -> Tuple[Tensor, Optional[Tensor]]:
-        """(T, B, E) -> (T, B, E), and cross-attention weights (B, H, T, S) or None."""
+        """``x`` (T, B, E) -> (T, B, E), and cross-attention weights (B, H, T, S) or None."""
         need_call(call, DecoderCall, self)
         return compute(self, self._forward, x, call)
 
@@ -81,7 +81,7 @@ class DietDecoderLayer(TransformerDecoderLayerBase):
         return x, weights
 
     def _scaled_heads(self, x: Tensor) -> Tensor:
-        """fairseq's --scale-heads and --scale-attn (NormFormer), where they are on."""
+        """fairseq's ``--scale-heads`` and ``--scale-attn`` (NormFormer), if enabled."""
         if self.c_attn is not None:
             x = (x.unflatten(-1, (self.nh, -1)) * self.c_attn[:, None]).flatten(-2)
         return x if self.attn_ln is None else self.attn_ln(x)
@@ -92,10 +92,10 @@ class DietDecoderLayer(TransformerDecoderLayerBase):
 
 
 class DietDecoder(TransformerDecoderBase):
-    """Decoder whose layers get their positions and key padding as a :class:`DecoderCall`.
+    """fairseq's decoder, whose layers receive positions and masks as a :class:`DecoderCall`.
 
-    ``need_attn``: outside of training, ``extra["attn"]`` holds attention weights also without an
-    ``alignment_layer``; fairseq's ``make_generation_fast_`` sets it.
+    ``need_attn``: outside of training, ``extra["attn"]`` holds the attention of the last layer by
+    default. Set by fairseq's ``make_generation_fast_``.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class DietDecoder(TransformerDecoderBase):
         return wrap_layer(DietDecoderLayer(cfg, no_encoder_attn), cfg)
 
     def make_generation_fast_(self, need_attn: bool = False, **kwargs: Any) -> None:
-        """fairseq's hook of ``prepare_for_inference_``; ``need_attn`` with --print-alignment."""
+        """Hook of fairseq's ``prepare_for_inference_``; ``need_attn``: ``--print-alignment``."""
         self.need_attn = need_attn
 
     def extract_features_scriptable(
@@ -146,10 +146,10 @@ class DietDecoder(TransformerDecoderBase):
     ) -> Tuple[Tensor, Dict[str, List[Optional[Tensor]]]]:
         """fairseq's signature: ``prev_output_tokens`` (B, T) -> features (B, T, E) and extras.
 
-        ``extra["attn"]`` holds the cross-attention of ``alignment_layer``, (B, T, S), with rows and
-        columns as in the tokens; without a layer, that of the last one if ``need_attn``, or None.
-        Written out rather than inherited: with ``incremental_state`` fairseq drops all but the last
-        token before its layers, and its position is not available to cross-attention.
+        ``extra["attn"]``: cross-attention (B, T, S) of ``alignment_layer``, averaged over its first
+        ``alignment_heads`` heads, for target and source tokens as given; or None. fairseq's own
+        method passes only the last token to its layers in incremental decoding, without its
+        position, which cross-attention needs.
         """
         if alignment_layer is None and self.need_attn and not self.training:
             alignment_layer = self.num_layers - 1
@@ -178,7 +178,7 @@ class DietDecoder(TransformerDecoderBase):
         return x, {"attn": [attn], "inner_states": inner_states}
 
     def embed(self, tokens: Tensor, at: PositionRange) -> Tensor:
-        """(B, T) tokens at these positions -> (T, B, E). Raises UserError beyond the tables."""
+        """``tokens`` (B, T) at positions ``at`` -> (T, B, E). Raises UserError beyond tables."""
         x = self.embed_scale * self.embed_tokens(tokens.contiguous())
         if self.quant_noise is not None:
             x = self.quant_noise(x)
@@ -193,8 +193,8 @@ class DietDecoder(TransformerDecoderBase):
     def run_layers(
         self, x: Tensor, calls: Sequence[DecoderCall]
     ) -> Tuple[Tensor, Optional[Tensor], List[Optional[Tensor]]]:
-        """(T, B, E) through all layers and the last norm: output (T, B, E), the weights (B, H, T,
-        S) of the layer that returns some, and the input and output of every layer.
+        """All layers and the final norm: ``x`` (T, B, E) -> output (T, B, E), the weights (B, H, T,
+        S) of the layer that returns some, or None, and the states before and after each layer.
         """
         states: List[Optional[Tensor]] = [x]
         weights: Optional[Tensor] = None
@@ -213,9 +213,9 @@ class DietDecoder(TransformerDecoderBase):
         need_weights: int,
         at: PositionRange,
     ) -> List[DecoderCall]:
-        """A call for each layer, for a whole batch with tokens ``at`` these positions.
+        """A call for each layer, for all tokens of ``batch``, at positions ``at``.
 
-        Under a causal mask padding needs no mask: it comes after every real token.
+        A causal mask also masks padding, which comes after every real token.
         """
         causal = not full_context and batch.tokens.size(1) > 1
         own_padding = key_padding_of(batch.padding) if full_context else None
@@ -233,7 +233,7 @@ class DietDecoder(TransformerDecoderBase):
     def _run(
         self, tokens: Tensor, encoder_out: Optional[EncoderOut], state: IncrementalState
     ) -> DecodingRun:
-        """The run in ``state``, or a new one."""
+        """The run in ``state``, created at the first token. Raises UserError for left padding."""
         if tokens.size(1) == 1 and bool(tokens.eq(self.padding_idx).any()):
             raise UserError(
                 "targets padded on the left cannot be decoded step by step; pad them on the right"
@@ -256,7 +256,7 @@ class DietDecoder(TransformerDecoderBase):
     def reorder_incremental_state_scripting(
         self, incremental_state: IncrementalState, new_order: Tensor
     ) -> None:
-        """Row r of the run becomes what row ``new_order[r]`` was."""
+        """Reorders the run: row r becomes row ``new_order[r]``."""
         if _RUN in incremental_state:
             incremental_state[_RUN]["run"].move_rows(new_order)
 
@@ -264,7 +264,7 @@ class DietDecoder(TransformerDecoderBase):
 def source_of(
     encoder_out: Optional[EncoderOut],
 ) -> Tuple[Optional[Tensor], Optional[Tensor], PositionRange]:
-    """Encoder output (S, B, E') and its key padding (B, S), each or None, and its S positions."""
+    """Encoder output (S, B, E') or None, its key padding (B, S) or None, and its S positions."""
     if encoder_out is None or not encoder_out["encoder_out"]:
         return None, None, range(0)
     key_padding = encoder_out["key_padding"][0] if encoder_out["key_padding"] else None
@@ -272,7 +272,7 @@ def source_of(
 
 
 def _restore_columns(attn: Tensor, encoder_out: Optional[EncoderOut]) -> Tensor:
-    """Attention (B, T, S) over right-padded sources -> over their original columns."""
+    """``attn`` (B, T, S) over right-padded sources -> over the original columns of sources."""
     if not encoder_out or not encoder_out["source_columns"]:
         return attn
     columns = encoder_out["source_columns"][0].unsqueeze(1).expand_as(attn)  # (B, T, S)

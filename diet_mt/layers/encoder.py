@@ -1,4 +1,4 @@
-"""fairseq's Transformer encoder with positions inside attention, and that of BERT and RoBERTa."""
+"""Encoders with positions inside attention: fairseq's Transformer, and one with segments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .stack import (
     wrap_layer,
 )
 
-# Stock fairseq 0.12.2 gives every encoder layer a second set of weights for a fused kernel without
+# Stock fairseq 0.12.2 gives each encoder layer a second set of weights, for a fused kernel without
 # positions.
 _FUSED_WEIGHTS = tuple(
     f"{part}_{parameter}"
@@ -33,9 +33,7 @@ _FUSED_WEIGHTS = tuple(
 
 
 class DietEncoderLayer(TransformerEncoderLayerBase):
-    """fairseq's encoder layer over :class:`PositionalAttention`, without stock fairseq's fused
-    path.
-    """
+    """fairseq's encoder layer with :class:`PositionalAttention`, without its fused path."""
 
     def __init__(self, cfg: Any) -> None:
         super().__init__(cfg)
@@ -49,7 +47,7 @@ class DietEncoderLayer(TransformerEncoderLayerBase):
         return build_attention(self, embed_dim, cfg, ENCODER, self_attention=True)
 
     def forward(self, x: Tensor, call: AttentionCall) -> Tensor:
-        """(S, B, E) -> (S, B, E)."""
+        """``x`` (S, B, E) -> (S, B, E)."""
         need_call(call, AttentionCall, self)
         return compute(self, self._forward, x, call)
 
@@ -75,12 +73,12 @@ class DietEncoderLayer(TransformerEncoderLayerBase):
 
 
 class DietEncoder(TransformerEncoderBase):
-    """Encoder whose layers get their positions and key padding as an :class:`AttentionCall`.
+    """fairseq's encoder, whose layers receive positions and masks as an :class:`AttentionCall`.
 
-    Output and caches are right-padded, whichever side the sources are padded on.
+    Its output is right-padded, for sources padded on either side.
     """
 
-    # Whether the first token stands for the whole sentence.
+    # Whether the first token is [CLS], which represents the whole sentence.
     first_is_cls: ClassVar[bool] = False
 
     def __init__(self, cfg: Any, dictionary: Any, embed_tokens: nn.Embedding) -> None:
@@ -110,8 +108,9 @@ class DietEncoder(TransformerEncoderBase):
         token_embedding: Optional[Tensor] = None,
         at: Optional[PositionRange] = None,
     ) -> Tuple[Tensor, Tensor]:
-        """fairseq's signature, with the positions of the tokens; None: as outside of training.
-        (B, S) -> (B, S, E), and the scaled embeddings without positions.
+        """fairseq's signature, and ``at``: positions of the tokens; None: those of evaluation.
+
+        ``src_tokens`` (B, S) -> (B, S, E), and the scaled token embeddings alone, (B, S, E).
         """
         words = self.embed_tokens(src_tokens) if token_embedding is None else token_embedding
         x = embedded = self.embed_scale * words
@@ -132,13 +131,13 @@ class DietEncoder(TransformerEncoderBase):
     ) -> EncoderOut:
         """fairseq's signature: ``src_tokens`` (B, S), ``token_embeddings`` (B, S, E) or None.
 
-        Returns fairseq's dictionary, every entry right-padded, and further ``key_padding`` ((B, S)
-        of cross-attention, or empty without padding), ``source_columns`` ((B, S) columns in
-        ``src_tokens``, or empty where nothing moved), ``source_positions`` (of the tokens) and
-        ``beams`` (rows per sentence, 1 until beams are expanded).
+        Returns fairseq's dictionary, with all entries right-padded, and in addition ``key_padding``
+        (B, S) for cross-attention (empty without padding), ``source_columns`` (B, S), the columns
+        in ``src_tokens`` (empty if none moved), ``source_positions`` of the tokens, and ``beams``,
+        rows per sentence (1 until beams are expanded).
 
-        Written out rather than inherited: fairseq's loop passes a bool mask or nothing to its
-        layers, and in 0.12.2 chooses a fused path between them.
+        fairseq's own method passes only a bool mask or nothing to its layers, and 0.12.2 may choose
+        the fused path.
         """
         batch = right_pad(src_tokens, self.padding_idx)
         if token_embeddings is not None:
@@ -152,10 +151,10 @@ class DietEncoder(TransformerEncoderBase):
         token_embeddings: Optional[Tensor] = None,
         segments: Optional[Sequence[Tuple[Tensor, Tensor]]] = None,
     ) -> EncoderOut:
-        """The result of :meth:`forward_scriptable` for a batch in right-padded form.
+        """The result of :meth:`forward_scriptable` for a right-padded ``batch``.
 
-        ``token_embeddings`` (B, S, E), aligned with ``batch``; ``segments``: for each layer, see
-        :class:`AttentionCall`.
+        ``token_embeddings``: (B, S, E), in the columns of ``batch``. ``segments``: for each layer,
+        see :class:`AttentionCall`.
         """
         at: PositionRange = self.token_positions(batch.tokens.size(1))
         x, embedded = self.forward_embedding(batch.tokens, token_embeddings, at)
@@ -190,11 +189,10 @@ class DietEncoder(TransformerEncoderBase):
         }
 
     def reorder_encoder_out(self, encoder_out: EncoderOut, new_order: Tensor) -> EncoderOut:
-        """Row r becomes what row ``new_order[r]`` was; the same object where every row stays with
-        its sentence.
+        """Reorders: row r becomes row ``new_order[r]``; the same object if all sentences stay.
 
-        Beams of one sentence have the same encoder output, and fairseq's beam search reorders them
-        at every step: copying it each time takes some 3 % of its decoding.
+        Beams of a sentence have the same encoder output, and fairseq's beam search reorders them in
+        every step: copying it each time would take about 3 % of its decoding.
         """
         rows = encoder_out["encoder_out"][0].size(1)
         beams, sentences = regroup(new_order, rows, encoder_out["beams"][0])
@@ -209,10 +207,10 @@ class DietEncoder(TransformerEncoderBase):
 
 
 class DietSentenceEncoder(DietEncoder):
-    """:class:`DietEncoder` with [CLS] and with segments at the input, per head, or nowhere
-    (``cfg.segment_encoding``).
+    """:class:`DietEncoder` for BERT and RoBERTa, with [CLS] and segments.
 
-    Per head, the layers share them where they share positions.
+    ``cfg.segment_encoding``: ``input``, ``per-head`` or ``none``. Layers share per-head segments if
+    they share positions.
     """
 
     first_is_cls: ClassVar[bool] = True
@@ -237,8 +235,9 @@ class DietSentenceEncoder(DietEncoder):
         token_embeddings: Optional[Tensor] = None,
         segment_ids: Optional[Tensor] = None,
     ) -> EncoderOut:
-        """fairseq's signature, and ``segment_ids`` (B, S), aligned with ``src_tokens``; None:
-        one segment. The output is right-padded.
+        """fairseq's signature, and ``segment_ids`` (B, S) of ``src_tokens``; None: one segment.
+
+        Raises ValueError if the shapes of both differ.
         """
         if segment_ids is None:
             segment_ids = src_tokens.new_zeros(src_tokens.shape)
@@ -257,7 +256,7 @@ class DietSentenceEncoder(DietEncoder):
         if self.segment_input is not None:
             if token_embeddings is None:
                 token_embeddings = self.embed_tokens(batch.tokens)
-            # fairseq scales embeddings that are passed as it scales those of the words.
+            # forward_embedding scales these embeddings like those of the tokens.
             vectors = self.segment_input(segment_ids) / self.embed_scale
             token_embeddings = token_embeddings + vectors
         return self.encode(batch, return_all_hiddens, token_embeddings, segments)

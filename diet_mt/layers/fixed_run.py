@@ -1,8 +1,7 @@
-"""A decoding run whose steps have fixed shapes and addresses, and read nothing from the device.
+"""Decoding run with steps of fixed shapes and addresses, which read nothing from the device.
 
-Steps are made in periods of :data:`PERIOD`. Before each, :meth:`FixedRun.begin` puts what depends
-on the number of a step into tables with a row for each step; a counter on the device selects the
-row.
+Steps form periods of :data:`PERIOD`. Before each period, :meth:`FixedRun.begin` computes tables
+with a row for each step; a counter on the device selects the row.
 """
 
 from __future__ import annotations
@@ -21,19 +20,19 @@ from .multihead import AttentionCall, DecoderCall, for_layers
 from .run import LayerCache, one_step, source_keys
 from .slots import SlotCache, Store
 
-# Steps between two readings from the device.
+# Steps between two reads from the device.
 PERIOD = 8
-# Slots, positions and source tokens are rounded up to multiples, so that few shapes serve all.
+# Slots, positions and source tokens are rounded up to multiples of these, to limit the shapes.
 SLOTS, POSITIONS, SOURCES = 64, 64, 32
 
 
 def rounded(count: int, unit: int) -> int:
-    """``count`` up to the next multiple of ``unit``."""
+    """``count`` rounded up to a multiple of ``unit``."""
     return -(-count // unit) * unit
 
 
 def longest(decoder: Any) -> Tuple[int, int]:
-    """Tokens of a target and of a source that every table has."""
+    """Longest target and source, in tokens, that all tables of ``decoder`` cover."""
     own, cross = decoder.self_attn_positions, decoder.encoder_attn_positions
     targets, sources = [decoder.token_positions.longest], [1 << 62]
     if own is not None:
@@ -47,10 +46,9 @@ def longest(decoder: Any) -> Tuple[int, int]:
 
 
 class FixedRun:
-    """A run of ``group`` hypotheses for each of ``sentences``, of which those beyond the source's
-    fill up a shape.
+    """A run of ``sentences`` with ``group`` hypotheses each; ``sentences`` from B on are padding.
 
-    ``row`` (1,): number of the step in its period, and ``step`` (1,) in all, on the device.
+    ``row`` and ``step``, (1,) on the device: index of the step in its period and in the run.
 
     Args:
         source: encoder output (S, B, E'); key_padding: (B, S), or None.
@@ -93,21 +91,21 @@ class FixedRun:
         key_padding: Optional[Tensor],
         keys: PositionRange,
     ) -> None:
-        """Keys and values of the source, filled up."""
+        """Stores keys and values of the source, padded to the shapes of the run."""
         length, count = source.shape[:2]
         more = 0, 0, 0, 0, 0, self.sources - length, 0, self.cache.sentences - count
         parts = for_layers(self._cross_positions, self._layers, self._tokens.at(0, 1), keys)
         for pair in source_keys(modules, parts, source, key_padding):
             self.cache.add_source(*(F.pad(each.transpose(1, 2), more) for each in pair))
-        filled = source.new_ones(self.cache.sentences, self.sources, dtype=torch.bool)
-        filled[:count, :length] = False if key_padding is None else key_padding
-        filled[count:, 0] = False
-        self.cache.mask_source(filled)
+        padding = source.new_ones(self.cache.sentences, self.sources, dtype=torch.bool)
+        padding[:count, :length] = False if key_padding is None else key_padding
+        padding[count:, 0] = False  # softmax over padding alone would be 0/0
+        self.cache.mask_source(padding)
         numbers = torch.arange(self.sources, device=source.device).clamp_(max=length - 1)
         self._source_keys = as_tensor(keys, source.device)[numbers]
 
     def start(self, width: int) -> None:
-        """Before the first token; a sentence has ``width`` slots."""
+        """Prepares the first step, with ``width`` slots per sentence."""
         self.begin(0)
         new = []
         for part, module in zip(self._own, self._modules, strict=True):
@@ -117,7 +115,7 @@ class FixedRun:
         self.cache.begin(width, self.length, new)
 
     def begin(self, start: int) -> None:
-        """Begins the period of the tokens from ``start`` on."""
+        """Begins the period whose first step is ``start``."""
         device, stop = self._store.device, start + PERIOD
         self.length = rounded(stop, POSITIONS)
         last = min(stop, self._limit)
@@ -132,7 +130,7 @@ class FixedRun:
         self.step.fill_(start)
 
     def _held(self, name: str, parts: Sequence[PositionTerms]) -> List[PositionTerms]:
-        """``parts`` in memory whose addresses are the same in every period."""
+        """``parts`` with their tensors at the same addresses in every period."""
         held: Dict[int, PositionTerms] = {}
         for part in parts:
             if id(part) not in held and part is not NO_TERMS:
@@ -146,7 +144,7 @@ class FixedRun:
         return [held.get(id(part), part) for part in parts]
 
     def position(self) -> Tensor:
-        """Position of the token that is read next, (1,)."""
+        """Position of the next token, (1,)."""
         return self._queries.index_select(0, self.row)
 
     def calls(self) -> List[DecoderCall]:
@@ -160,7 +158,7 @@ class FixedRun:
         ]
 
     def move(self, parents: Tensor) -> None:
-        """Ends a step; hypothesis k of sentence b becomes what ``parents[b, k]`` was."""
+        """Ends a step: hypothesis k of sentence b becomes its hypothesis ``parents[b, k]``."""
         self.cache.move(parents)
         self.row.add_(1)
         self.step.add_(1)

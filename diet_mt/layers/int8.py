@@ -1,7 +1,7 @@
 """Linear layers with weights in 8-bit integers, for inference on a CPU.
 
-A row of a weight has a scale of its own, and a row of the input one that is computed with it: a row
-of a product depends neither on the other rows nor on the number of threads.
+Each row of a weight has its own scale, and each row of the input is quantized by itself when it is
+multiplied: a row of the output depends neither on other rows nor on the number of threads.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Model = TypeVar("Model", bound=nn.Module)
 
 
 class Int8Linear(nn.Module):
-    """x W^T + bias. ``parts``: W by :func:`~diet_mt.kernels.pack`, and the bias, filled up."""
+    """x W^T + bias. ``parts``: result of :func:`~diet_mt.kernels.pack`, and the padded bias."""
 
     weight: Tensor
     scale: Tensor
@@ -34,7 +34,7 @@ class Int8Linear(nn.Module):
 
     @classmethod
     def of(cls, layer: Any) -> Int8Linear:
-        """``layer``, a linear one, in int8."""
+        """An int8 copy of a linear ``layer``."""
         weight, scale, sums = kernels.pack(layer.weight.detach())
         bias = torch.zeros_like(scale)
         if layer.bias is not None:
@@ -42,13 +42,13 @@ class Int8Linear(nn.Module):
         return cls(layer.in_features, layer.out_features, (weight, scale, sums, bias))
 
     def forward(self, x: Tensor) -> Tensor:
-        """(..., E) -> (..., N)."""
+        """``x`` (..., E) -> (..., N)."""
         out = x.new_empty(*x.shape[:-1], self.out_features)
         self.multiply(x.reshape(-1, x.size(-1)), out.view(-1, self.out_features))
         return out
 
     def multiply(self, x: Tensor, out: Tensor) -> Tensor:
-        """The output for ``x`` (rows, E), in ``out`` (rows, N), whose rows may have gaps."""
+        """Writes the output for ``x`` (rows, E) to ``out`` (rows, N), with contiguous rows."""
         return kernels.multiply(x, self.weight, self.scale, self.sums, self.bias, out)
 
     def extra_repr(self) -> str:
@@ -56,7 +56,7 @@ class Int8Linear(nn.Module):
 
 
 def joined(layers: Sequence[Any]) -> Sequence[Any]:
-    """``layers`` over one input as one, where all are in int8 and none is filled up."""
+    """One layer for ``layers`` over one input, if all are in int8, unpadded and without hooks."""
     if len(layers) < 2 or not all(
         isinstance(each, Int8Linear)
         and not each._forward_hooks
@@ -69,22 +69,22 @@ def joined(layers: Sequence[Any]) -> Sequence[Any]:
 
 
 def quantize_(model: Model) -> Model:
-    """``model`` with its linear layers in int8, in place; for inference alone.
+    """Quantizes linear layers of ``model`` to int8 in place, for inference; returns ``model``.
 
-    Layers with hooks or of other classes than ``nn.Linear`` and ours stay as they are. Raises
-    UserError unless ``model`` is in float32 on a CPU.
+    Layers with hooks or of classes other than ``nn.Linear`` and ours stay. Raises UserError unless
+    ``model`` is in float32 on a CPU and the loops in C++ are compiled.
     """
     kinds = {(each.device.type, each.dtype) for each in model.parameters()}
     if kinds - {("cpu", torch.float32)}:
-        raise UserError("int8 is computed on a CPU from float32 weights: --cpu, without --fp16")
+        raise UserError("int8 requires a CPU and float32 weights; give --cpu, without --fp16")
     if not kernels.compiled():
         raise UserError(
-            "int8 is computed by loops in C++, which are not compiled; install diet_mt again where "
-            "there is a C++ compiler (make setup)"
+            "int8 requires the compiled C++ loops; install diet_mt again with a C++ compiler "
+            "(make setup)"
         )
     for module in list(model.modules()):
         for name, layer in list(module.named_children()):
             if type(layer) in (nn.Linear, Linear) and not layer._forward_hooks:
                 setattr(module, name, Int8Linear.of(layer))
-    model.eval()  # of a model that fairseq has prepared for inference, it returns None
+    model.eval()  # returns None if fairseq has prepared the model for inference
     return model.requires_grad_(False)

@@ -1,8 +1,8 @@
 """fairseq's multi-head attention with positions inside, and the arguments of a call.
 
-Positions, masks and the layer's part of a decoding run are fields of one frozen object. They are no
-tensors of fairseq's signatures, so none is taken for another, and a layer called without the object
-raises TypeError.
+Positions, masks and the layer's part of a decoding run are fields of one frozen object rather than
+tensors in fairseq's signatures: none can be mistaken for another, and a layer called without the
+object raises TypeError.
 """
 
 from __future__ import annotations
@@ -24,12 +24,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AttentionCall:
-    """One call of one attention module.
+    """Arguments of one call of an attention module.
 
-    ``positions``: the terms of the encoding. ``key_padding``: (B', S), True at padding (see
-    ``key_padding_of``), or None. ``causal``: mask the keys behind their query. ``segments``:
-    factors (B, H|1, T, N) and (B, 1, S, N) of a bias, or None. ``cache``: the module's part of a
-    decoding run, or None. ``need_weights``: also return the attention weights.
+    Attributes:
+        positions: terms of the encoding.
+        key_padding: (B, S), True at padding (see ``key_padding_of``), or None.
+        causal: mask keys after their query.
+        segments: factors (B, H|1, T, N) and (B, 1, S, N) of a bias, or None.
+        cache: the module's part of a decoding run, or None.
+        need_weights: also return the attention weights.
     """
 
     positions: PositionTerms = NO_TERMS
@@ -42,10 +45,10 @@ class AttentionCall:
 
 @dataclass(frozen=True)
 class DecoderCall:
-    """One call of one decoder layer.
+    """Arguments of one call of a decoder layer.
 
-    ``source``: encoder output (S, B', E'), not read where ``encoder_attn`` has a cache.
-    ``encoder_attn``: None in a decoder without cross-attention.
+    ``source``: encoder output (S, B, E'), not read if ``encoder_attn`` has a cache.
+    ``encoder_attn``: None without cross-attention.
     """
 
     self_attn: AttentionCall
@@ -59,12 +62,12 @@ def for_layers(
     queries: PositionRange,
     keys: PositionRange,
 ) -> Sequence[PositionTerms]:
-    """The part of each of ``layers`` layers in ``positions``, which may be None."""
+    """Terms of ``positions`` for each of ``layers`` layers; no terms if it is None."""
     return [NO_TERMS] * layers if positions is None else positions.for_layers(queries, keys)
 
 
 def need_call(call: Any, kind: type, layer: object) -> None:
-    """Raises TypeError where ``layer`` is called without the object that holds its positions."""
+    """Raises TypeError unless ``call`` is a ``kind``, which holds the positions of ``layer``."""
     if not isinstance(call, kind):
         raise TypeError(
             f"{type(layer).__name__} takes {kind.__name__} from its stack, not "
@@ -74,14 +77,13 @@ def need_call(call: Any, kind: type, layer: object) -> None:
 
 
 class PositionalAttention(MultiheadAttention):
-    """Projections around :func:`~diet_mt.nn.attention.attend`.
+    """fairseq's ``MultiheadAttention`` over :func:`~diet_mt.nn.attention.attend`.
 
-    Parameters, initial values and state-dict keys are fairseq's. A decoding step attends through
-    the cache of its run; results are the same.
+    Parameters, initial values and state-dict keys are fairseq's. A decoding step attends over the
+    cache of its run, with the same result.
 
     Args:
-        scale: factor of q k^T, ``D ** -0.5`` or ``E ** -0.5``. The rest as in fairseq's
-            ``MultiheadAttention``.
+        scale: factor of q k^T, such as ``D ** -0.5``. Others as in ``MultiheadAttention``.
     """
 
     def __init__(self, embed_dim: int, num_heads: int, *, scale: float, **kwargs: Any) -> None:
@@ -91,7 +93,7 @@ class PositionalAttention(MultiheadAttention):
 
     @property
     def dropout_p(self) -> float:
-        """Probability with which a weight is dropped now."""
+        """Probability of dropping a weight, 0 if dropout is inactive."""
         return float(self.dropout_module.p) if self.dropout_module.active else 0.0
 
     def forward(
@@ -100,7 +102,7 @@ class PositionalAttention(MultiheadAttention):
         """``query`` (T, B, E) and ``source`` (S, B, E') -> (T, B, E), and with ``need_weights`` the
         weights (B, H, T, S).
 
-        Self-attention reads no source, nor does a step of a decoding run.
+        ``source`` is not read in self-attention, nor with a cache.
         """
         need_call(call, AttentionCall, self)
         out: Tensor
@@ -115,8 +117,8 @@ class PositionalAttention(MultiheadAttention):
     def logits(
         self, query: Tensor, source: Optional[Tensor], call: AttentionCall, *, words: bool = True
     ) -> Tensor:
-        """The logits of :meth:`forward` for the same arguments: (B, H, T, S); without ``words``
-        those of positions and segments alone, q k^T left out.
+        """Logits of :meth:`forward` for the same arguments, (B, H, T, S); without ``words``, only
+        the terms of positions, segments and masks, without q k^T.
         """
         q, k, terms = self._logit_terms(query, source, call)
         return logits(q if words else q.new_zeros(q.shape), k, terms, scale=self.scaling)
@@ -124,7 +126,7 @@ class PositionalAttention(MultiheadAttention):
     def _attend(
         self, query: Tensor, source: Optional[Tensor], call: AttentionCall
     ) -> Tuple[Tensor, Optional[Tensor]]:
-        """All queries (T, B, E) at once -> (B, H, T, D), and the weights or None."""
+        """Attention of queries (T, B, E): (B, H, T, D), and the weights or None."""
         source, positions = query if self.self_attention else source, call.positions
         q, k, terms = self._logit_terms(query, source, call)
         return attend(
@@ -163,7 +165,7 @@ class PositionalAttention(MultiheadAttention):
 def build_attention(
     layer: Any, embed_dim: int, cfg: Any, kind: str, **more: Any
 ) -> PositionalAttention:
-    """The attention of one ``kind`` in a fairseq ``layer``."""
+    """The attention module of one ``kind`` for a fairseq ``layer``."""
     stack = cfg.encoder if kind == ENCODER else cfg.decoder
     return PositionalAttention(
         embed_dim,

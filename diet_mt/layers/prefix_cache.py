@@ -1,10 +1,11 @@
-"""Keys and values of a decoding run with torch's operators: a tree of tokens.
+"""Keys and values of a decoding run with torch's operators: a prefix tree of tokens.
 
-Hypotheses of one sentence have most of their tokens in common. So each token that one of them has
-read is a node of its sentence, with its keys and values in every layer, and a hypothesis is the set
-of its nodes. Reordering hypotheses moves no keys and values. New nodes take the slots of nodes that
-are in no hypothesis any more, wherever these are, so each node has a position. All hypotheses of a
-sentence attend over all of its nodes in one product, with a mask of the nodes of others.
+Hypotheses of a sentence share most of their tokens. Each token that one of them has read is a node
+of its sentence, with its keys and values in every layer, and a hypothesis is the set of its nodes.
+Reordering the hypotheses of a sentence moves no keys and values. New nodes take the slots of nodes
+that are in no hypothesis any more, in no particular order, so each node stores its position. All
+hypotheses of a sentence attend over all of its nodes in one product, with the nodes of other
+hypotheses masked.
 """
 
 from __future__ import annotations
@@ -22,15 +23,18 @@ from ..positions import PositionTerms
 from ..positions.terms import NO_TERMS
 from .cache import Cache, Output, attend_by_sentence, finite, with_own_nan
 
-# Nodes by which the memory grows.
+# Memory grows by a multiple of this number of nodes.
 ROOM = 32
-# Products have a multiple of this number of nodes: sums and maxima of whole vectors are faster.
+# Products cover a multiple of this number of nodes: sums and maxima of whole vectors are faster.
 WIDTH = 16
 
 
 @dataclass(frozen=True)
 class ByNode(PositionTerms):
-    """The terms of ``of`` but its bias, over keys at ``key_positions`` (B', S) below ``length``."""
+    """The terms of ``of``, without its bias, over keys in the order of their nodes.
+
+    ``key_positions``: (B', S), the position of each node, below ``length``.
+    """
 
     of: PositionTerms = NO_TERMS
     key_positions: Optional[Tensor] = None
@@ -57,7 +61,7 @@ class ByNode(PositionTerms):
         return self.of.changes_output
 
     def output(self, weights: Tensor) -> Optional[Tensor]:
-        # A query has weight on one key at most of each position: its own.
+        # At each position, a query attends to one node at most: that of its own hypothesis.
         ordered = weights.new_zeros(*weights.shape[:3], self.length)
         return self.of.output(ordered.scatter_add_(3, self._at(weights.shape), weights))
 
@@ -67,19 +71,22 @@ class ByNode(PositionTerms):
 
 
 class PrefixCache(Cache):
-    """The tree of ``sentences`` with ``group`` hypotheses each, on any device, in any precision.
+    """The trees of ``sentences`` with ``group`` hypotheses each, on any device, in any precision.
 
-    ``target``: keys (B', H, room, D_k) and values (B', H, room, D) of each layer, zeros where no
-    node is; the first ``width`` hold all hypotheses. The key padding of the source is a bias (B',
-    1, 1, S), its keys and values are (B', H, S, D_k) and (B', H, S, D).
+    Attributes:
+        target: keys (B', H, room, D_k) and values (B', H, room, D) of each layer, zeros where
+            there was never a node; all hypotheses are in the first ``width`` nodes.
+        sources: keys (B', H, S, D_k) and values (B', H, S, D) of the source in each layer.
+        key_padding: the bias of the source's key padding, (B', 1, 1, S), or None.
     """
 
     def __init__(self, sentences: int, group: int, device: Optional[torch.device] = None) -> None:
         super().__init__(sentences, group)
         self.length = self.width = self._room = 0
-        self._in_order = True  # one hypothesis so far, its nodes by position
+        self._in_order = True  # one hypothesis per sentence so far: node i is at position i
+        # (B', group, room): whether a hypothesis contains a node; (B', room): positions of nodes.
         self._read = torch.zeros(sentences, group, 0, dtype=torch.bool, device=device)
-        self._positions = torch.zeros(sentences, 0, dtype=torch.long, device=device)  # of nodes
+        self._positions = torch.zeros(sentences, 0, dtype=torch.long, device=device)
 
     def add_source(self, k: Tensor, v: Tensor) -> None:
         self.sources += [k.contiguous(), v.contiguous()]
@@ -98,7 +105,8 @@ class PrefixCache(Cache):
                 F.pad(each, (0, more)) for each in (self._read, self._positions)
             )
         alive = self._read.any(1)  # (B', room)
-        free = alive.to(torch.uint8).sort(dim=1, stable=True).indices[:, : self.group]  # (B', G)
+        # (B', group): the first slots that no hypothesis uses.
+        free = alive.to(torch.uint8).sort(dim=1, stable=True).indices[:, : self.group]
         self._read.scatter_(2, free[:, :, None], True)
         self._positions.scatter_(1, free, position)
         rows = torch.arange(free.numel(), device=free.device)
@@ -108,11 +116,11 @@ class PrefixCache(Cache):
         if not self._in_order:  # reads from the device
             last = int(alive.scatter(1, free, True).any(0).nonzero()[-1])
         self.width = -(-(last + 1) // WIDTH) * WIDTH
-        self._others = ~self._read[:, None, :, : self.width]  # (B', 1, G, width)
+        self._others = ~self._read[:, None, :, : self.width]  # (B', 1, group, width)
 
     def bias(self, bias: Optional[Tensor], dtype: torch.dtype) -> Tensor:
-        """``bias`` (H|1, 1, T) by position, or None -> by node, (B', H|1, G, width), with -inf at
-        the nodes of other hypotheses.
+        """``bias`` by position, (H|1, 1, S) or None -> by node, (B', H|1, group, width), with -inf
+        at the nodes of other hypotheses.
         """
         if bias is None:
             by_node = torch.zeros((), dtype=dtype, device=self._others.device)
@@ -122,8 +130,9 @@ class PrefixCache(Cache):
         return by_node.masked_fill(self._others, -math.inf)
 
     def write(self, layer: int, k: Tensor, v: Tensor) -> Tuple[Tensor, Tensor]:
-        """Keys (rows, H, D_k) and values (rows, H, D) of the new nodes in one layer -> those of all
-        nodes, (B', H, width, D_k) and (B', H, width, D).
+        """Stores the keys (rows, H, D_k) and values (rows, H, D) of the new nodes in one layer.
+
+        Returns those of all nodes, (B', H, width, D_k) and (B', H, width, D).
         """
         nodes: List[Tensor] = []
         for number, new in enumerate((k, v), start=2 * layer):
@@ -162,7 +171,7 @@ class PrefixCache(Cache):
         if count > self.sentences:
             self.target = [each.index_select(0, sentences) for each in self.target]
             return
-        # Copies only the sentences that change their place.
+        # Only sentences whose place changes are copied.
         moved = sentences.ne(torch.arange(count, device=order.device)).nonzero().squeeze(1)
         origin = sentences[moved]
         for each in self.target if moved.numel() else ():

@@ -1,10 +1,9 @@
 """State of one run of step-by-step decoding.
 
-Keys and values are in a cache (``cache.py``): those of the target once for all hypotheses that
-share them, those of the source once per sentence. Position terms are computed for a block of
-positions at a time and then sliced. Projections are fused into one product. All of it ends with the
-run, so whatever happens to the model afterwards (an update, another precision or device), the next
-run reads the model as it is then.
+A cache (``cache.py``) stores keys and values: of the target once for all hypotheses that share
+them, of the source once per sentence. Position terms are computed for a block of positions at a
+time and then sliced. Projections of one input are fused into one product. None of this outlives the
+run, so the next run reads the model after any change (an update, another precision or device).
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from .multihead import AttentionCall, DecoderCall
 from .prefix_cache import PrefixCache
 from .slots import Store
 
-# Positions for which a run computes the terms of an encoding at once.
+# Number of positions whose terms a run computes at once.
 BLOCK = 32
 
 
@@ -34,7 +33,7 @@ class Projection:
     """Linear layers over one input as one product.
 
     The weights are copied when the run starts. Layers that compute more than a product (with
-    quantization noise, or hooks that change their output) are called one by one.
+    quantization noise or hooks) are called one by one.
     """
 
     def __init__(self, layers: Sequence[Any]) -> None:
@@ -55,7 +54,7 @@ class Projection:
             self._bias = store.put(f"{name} bias", self._bias)
 
     def __call__(self, x: Tensor) -> Tensor:
-        """(rows, E) -> (rows, sum of the layers' widths)."""
+        """``x`` (rows, E) -> (rows, sum of the layers' widths)."""
         if self._weight is None:
             parts = [layer(x) for layer in self._layers]
             return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
@@ -63,13 +62,13 @@ class Projection:
 
 
 def is_product(layer: Any) -> bool:
-    """Whether a linear layer computes x W^T + b from its own ``weight`` and ``bias``."""
+    """Whether ``layer`` only computes x W^T + b of its parameters, without effective hooks."""
     changed = layer._forward_hooks or (layer.training and layer._forward_pre_hooks)
     return isinstance(layer, nn.Linear) and not changed and not hasattr(layer, "parametrizations")
 
 
 def is_method(method: Any, function: Any) -> bool:
-    """Whether a bound method is this function, neither overridden nor replaced."""
+    """Whether a bound method is ``function``, neither overridden nor replaced."""
     return getattr(method, "__func__", None) is function
 
 
@@ -82,27 +81,27 @@ class LayerCache:
         self.project = Projection([getattr(module, f"{name}_proj") for name in inputs])
 
     def attend(self, query: Tensor, call: AttentionCall) -> Output:
-        """``query`` (rows, E), one position -> (rows, H, 1, D), before the output projection, and
+        """``query`` (rows, E) at one position -> (rows, H, 1, D) before the output projection, and
         in cross-attention with ``need_weights`` the weights (rows, H, 1, S).
         """
-        positions, where = call.positions, (self._layer, self._module)
+        positions, own = call.positions, (self._layer, self._module)
         heads = self.project(query).unflatten(
             1, (-1, self._module.num_heads, self._module.head_dim)
         )
         if not self._module.self_attention:
             q = heads.squeeze(1)  # (rows, H, D)
-            result: Output = self._cache.attend_source(*where, q, positions, call.need_weights)
+            result: Output = self._cache.attend_source(*own, q, positions, call.need_weights)
             return result
         q, k, v = heads.unbind(1)  # (rows, H, D)
         k, v = positions.keys(k.unsqueeze(2), None), positions.values(v.unsqueeze(2), None)
-        result = self._cache.attend(*where, q, k.squeeze(2), v.squeeze(2), positions)
+        result = self._cache.attend(*own, q, k.squeeze(2), v.squeeze(2), positions)
         return result
 
 
 class Block:
-    """The terms of an encoding for a block of positions, for the layers of one kind of attention.
+    """Position terms of all layers for one kind of attention and a block of queries.
 
-    ``keys``: their positions, or None in self-attention, where every step adds one.
+    ``keys``: positions of the keys, or None in self-attention, where each step adds a key.
     """
 
     def __init__(
@@ -117,9 +116,9 @@ class Block:
         self._range = range(0)
 
     def at(self, query: int) -> List[PositionTerms]:
-        """For each layer, the part of the target's token ``query`` as a query.
+        """Terms of each layer for the target token ``query`` as the only query.
 
-        Raises UserError for a token beyond the tables.
+        Raises :class:`UserError` for a token beyond the tables.
         """
         if self._positions is None:
             return list(self._parts)
@@ -134,7 +133,7 @@ class Block:
         if positions.refuses:
             longest = min(longest, positions.shape.max_queries)
         start = query - query % BLOCK
-        # The query itself stays in: the tables refuse one that is beyond them.
+        # The range always includes the query: beyond the tables, they raise UserError.
         stop = max(min(start + BLOCK, longest), query + 1)
         keys = tokens.at(0, stop) if self._keys is None else self._keys
         self._parts = positions.for_layers(tokens.at(start, stop), keys)
@@ -142,7 +141,7 @@ class Block:
 
 
 def one_step(parts: Sequence[PositionTerms], row: Row, keys: int) -> List[PositionTerms]:
-    """The part of query ``row`` over the first ``keys`` keys, of each layer."""
+    """Terms of each layer for query ``row`` over the first ``keys`` keys."""
     steps = {id(part): part.step(row, keys) for part in parts}
     return [steps[id(part)] for part in parts]
 
@@ -154,7 +153,7 @@ def source_keys(
     key_padding: Optional[Tensor],
 ) -> Iterator[Tuple[Tensor, Tensor]]:
     """Keys (B', H, S, D_k) and values (B', H, S, D) of encoder output ``source`` (S, B', E'), for
-    the cross-attention ``modules`` of all layers.
+    the cross-attention module of each layer.
     """
     for module, positions in zip(modules, parts, strict=True):
         k = positions.keys(module.split(module.k_proj(source)), key_padding)
@@ -164,20 +163,20 @@ def source_keys(
 def cache_for(
     like: Tensor, sentences: int, group: int, modules: Sequence[Any]
 ) -> Union[KernelCache, PrefixCache]:
-    """The faster one for tensors such as ``like`` and the attention ``modules`` of a layer."""
+    """The faster cache that supports tensors such as ``like`` and the ``modules`` of a layer."""
     if kernels.serve(like) and not any(m is not None and m.dropout_p for m in modules):
         return KernelCache(sentences, group)
     return PrefixCache(sentences, group, like.device)
 
 
 class DecodingRun:
-    """The state of one run: ``length`` tokens of ``rows`` hypotheses have been read.
+    """State of one run, in which each of ``rows`` hypotheses has read ``length`` tokens.
 
     Args:
         source: encoder output (S, B', E'), or None; not read in a decoder without cross-attention.
         key_padding: (B', S) of the source, or None.
         keys: positions of the source.
-        rows: hypotheses, in runs of ``rows / B'`` for each sentence.
+        rows: number of hypotheses, ``rows / B'`` consecutive ones per sentence.
     """
 
     def __init__(
@@ -212,19 +211,19 @@ class DecodingRun:
 
     @property
     def next_position(self) -> PositionRange:
-        """Position of the token that is read next. Raises UserError where there is none."""
+        """Position of the next token. Raises :class:`UserError` if there is none."""
         return self._tokens.at(self.length, self.length + 1)
 
     @property
     def rows(self) -> int:
-        """Hypotheses of all sentences."""
+        """Number of hypotheses of all sentences."""
         return self.cache.sentences * self.cache.group
 
     def calls(self, need_weights: int = -1) -> List[DecoderCall]:
         """A call for each layer, to read the next token of every hypothesis.
 
-        ``need_weights``: the layer that also returns its cross-attention weights. Raises UserError
-        for a position beyond the tables.
+        ``need_weights``: index of the layer that also returns its cross-attention weights. Raises
+        :class:`UserError` for a position beyond the tables.
         """
         own = self._own_block.at(self.length)
         self.cache.open(self.length)
@@ -241,11 +240,11 @@ class DecodingRun:
         ]
 
     def move_rows(self, order: Tensor) -> None:
-        """Hypothesis r becomes what ``order[r]`` was; their number may change."""
+        """Reorders: hypothesis r becomes hypothesis ``order[r]``. Their number may change."""
         group, sentences = regroup(order, self.rows, self.cache.group)
         self.cache.move(order, sentences, group)
 
     def move(self, order: Tensor, sentences: Optional[Tensor]) -> None:
-        """As :meth:`move_rows`; sentence b becomes ``sentences[b]``, or where None all stay."""
+        """:meth:`move_rows`, and sentence b becomes ``sentences[b]``; None: all stay."""
         count = self.cache.sentences if sentences is None else sentences.numel()
         self.cache.move(order, sentences, order.numel() // count)

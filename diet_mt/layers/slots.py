@@ -1,10 +1,10 @@
 """Keys and values of a decoding run at fixed addresses: a slot for each token of each hypothesis.
 
 A step reads nothing from the device, so that it can be captured (``decoding/replay.py``). The new
-tokens of the K hypotheses of a sentence take its next K slots; a mask gives the slots of each
+tokens of the K hypotheses of a sentence take its next K slots; a mask marks the slots of each
 hypothesis, and reordering hypotheses reorders their masks. All hypotheses of a sentence attend over
-all of its slots in one call. From time to time :meth:`SlotCache.carry` drops the slots that are in
-no hypothesis any more, and finished sentences.
+all of its slots in one call. After each period, :meth:`SlotCache.carry` drops slots of no
+hypothesis and finished sentences.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from .prefix_cache import ByNode
 
 
 class Store:
-    """Tensors by name, each at the beginning of a flat one that only grows, for captured steps.
+    """Tensors at fixed addresses for captured steps: by name, views of buffers that only grow.
 
-    ``moves``: how often a tensor was put at a new address so far. New memory holds zeros.
+    ``moves``: number of buffers allocated so far. New buffers are zeros.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -33,7 +33,7 @@ class Store:
         self._flat: Dict[str, Tensor] = {}
 
     def view(self, name: str, shape: Sequence[int], dtype: torch.dtype, room: int = 1) -> Tensor:
-        """The tensor ``name`` in this shape. ``room``: times as much memory is taken, if any is."""
+        """The tensor ``name`` in this shape. ``room``: factor of the size of new buffers."""
         count = math.prod(shape)
         flat = self._flat.get(name)
         if flat is None or flat.numel() < count or flat.dtype != dtype:
@@ -43,22 +43,25 @@ class Store:
         return flat[:count].view(tuple(shape))
 
     def put(self, name: str, value: Tensor) -> Tensor:
-        """A copy of ``value``, which may be a part of no tensor of this name."""
+        """Copies ``value`` to the tensor ``name``, which it must not overlap, and returns that."""
         return self.view(name, value.shape, value.dtype).copy_(value)
 
     def tensors(self) -> Iterable[Tensor]:
-        """All memory that is held."""
+        """All buffers."""
         return self._flat.values()
 
 
 class SlotCache:
-    """Of ``sentences`` with ``group`` hypotheses each; the interface of
-    :class:`~diet_mt.layers.cache.Cache`, in tensors on the device.
+    """Cache of ``sentences`` (B) with ``group`` (K) hypotheses each; attends as
+    :class:`~diet_mt.layers.cache.Cache` does.
 
-    ``mask``: (B, K, width), 0 at the slots of a hypothesis, otherwise -inf. ``key_positions``: (B,
-    width), the position of the token in each slot. ``target``: keys (B, width, H, D_k) and values
-    (B, width, H, D) of each layer; ``sources``: those of the source, (B, S, H, D_k) and (B, S, H,
-    D), with the bias ``key_padding`` (B, 1, 1, S).
+    Attributes:
+        mask: (B, K, width), 0 at the slots of a hypothesis, otherwise -inf.
+        key_positions: (B, width), position of the token in each slot.
+        slot: (1,), the next free slot of all sentences.
+        target: keys (B, width, H, D_k) and values (B, width, H, D) of each layer.
+        sources: keys (B, S, H, D_k) and values (B, S, H, D) of the source in each layer.
+        key_padding: the bias of the source's key padding, (B, 1, 1, S).
     """
 
     def __init__(self, store: Store, sentences: int, group: int, dtype: torch.dtype) -> None:
@@ -69,23 +72,23 @@ class SlotCache:
         self._length = 0
         self._beams = store.put("beams", torch.arange(group, device=store.device))
         own = torch.full((group, group), -math.inf, device=store.device).fill_diagonal_(0.0)
-        self._own = store.put("own slots", own.to(dtype))  # of K new slots, by hypothesis
+        self._own = store.put("own slots", own.to(dtype))  # (K, K), the mask of the new slots
         self.slot = store.view("slot", (1,), torch.long)
 
     def add_source(self, k: Tensor, v: Tensor) -> None:
-        """Keys (B, S, H, D_k) and values (B, S, H, D) of the source in the next layer."""
+        """Stores keys (B, S, H, D_k) and values (B, S, H, D) of the source in the next layer."""
         for each in (k, v):
             self.sources.append(self._store.put(f"source {len(self.sources)}", each))
 
     def mask_source(self, key_padding: Tensor) -> None:
-        """``key_padding`` (B, S) of the source."""
+        """Stores ``key_padding`` (B, S) of the source as a bias."""
         bias = key_padding_bias(key_padding, self._dtype)
         self.key_padding = self._store.put("key padding", bias)
 
     def begin(self, width: int, length: int, new: Sequence[Tensor]) -> None:
-        """Makes room for ``width`` slots and ``length`` positions, all empty.
+        """Prepares ``width`` empty slots for tokens at positions below ``length``.
 
-        ``new``: keys (1, H, D_k) and values (1, H, D) such as each layer will write.
+        ``new``: keys (1, H, D_k) and values (1, H, D) of each layer, as examples.
         """
         self._reshape(width, length)
         self.target = [self._view(number, each) for number, each in enumerate(new)]
@@ -99,15 +102,15 @@ class SlotCache:
         self.key_positions = view("key positions", (sentences, width), torch.long, room=2).zero_()
 
     def _view(self, number: int, like: Tensor) -> Tensor:
-        """Slots for keys or values that end in the two dimensions of ``like``."""
+        """Keys (B, width, H, D_k) or values (B, width, H, D), such as ``like`` (..., H, D_k|D)."""
         shape = self.sentences, self.width, *like.shape[-2:]
         return self._store.view(f"target {number}", shape, like.dtype, room=2)
 
     def carry(
         self, sentences: Optional[Tensor], read: Tensor, count: int, width: int, length: int
     ) -> None:
-        """Sentence b becomes what ``sentences[b]`` was, or where None all stay, with its slots in
-        ``read`` (B, old width), ``count`` at most; then as :meth:`begin`.
+        """Keeps the slots in ``read`` (B, old width), at most ``count``, and reshapes as
+        :meth:`begin` does. Sentence b becomes ``sentences[b]``; None: all stay.
         """
         slots = read.to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, :count]
         before, mask, positions = self.target, self.mask, self.key_positions
@@ -128,21 +131,21 @@ class SlotCache:
         self.mask[:, :, :count] = mask
         self.key_positions[:, :count] = positions
         for number, old in enumerate(before):
-            taken = old[origin[:, None], slots]  # (B, count, H, D_k); new memory may be the old
+            taken = old[origin[:, None], slots]  # (B, count, H, D_k); new memory may be old memory
             new = self._view(number, old)
             new[:, :count] = taken
             self.target.append(new)
         self.slot.fill_(count)
 
     def open(self, position: Tensor) -> None:
-        """Every hypothesis is about to read its token at ``position`` (1,)."""
+        """Opens slots for the token of every hypothesis at ``position`` (1,)."""
         self._new = self.slot + self._beams  # (K,)
         shape = self.sentences, self.group
         self.mask.index_copy_(2, self._new, self._own.expand(self.sentences, -1, -1))
         self.key_positions.index_copy_(1, self._new, position.expand(shape))
 
     def move(self, parents: Tensor) -> None:
-        """Hypothesis k of sentence b becomes what ``parents[b, k]`` was, after a step."""
+        """Ends a step: hypothesis k of sentence b becomes its hypothesis ``parents[b, k]``."""
         order = parents.unsqueeze(2).expand_as(self.mask)
         self.mask.copy_(self.mask.gather(1, order))
         self.slot.add_(self.group)
@@ -167,7 +170,7 @@ class SlotCache:
     def attend_source(
         self, layer: int, module: Any, q: Tensor, positions: PositionTerms, need_weights: bool
     ) -> Output:
-        """See :meth:`~diet_mt.layers.cache.Cache.attend_source`; without weights."""
+        """See :meth:`~diet_mt.layers.cache.Cache.attend_source`; never returns weights."""
         keys, values = (each.transpose(1, 2) for each in self.sources[2 * layer : 2 * layer + 2])
         bias = self.key_padding
         if positions.bias is not None:

@@ -19,40 +19,40 @@ from ..nn.compiled import compiled
 from ..nn.dropout import dropout
 from ..positions import REFUSE, AttentionShape, InputPositions
 
-# fairseq's dictionary from the encoder to the decoder: lists by name, of tensors but for ``beams``
-# and, unless they are randomized, ``source_positions``.
+# fairseq's dictionary of encoder outputs: lists of tensors, except ``beams`` (an integer) and
+# ``source_positions`` (a range unless positions are randomized).
 EncoderOut = Dict[str, List[Any]]
 
 Result = TypeVar("Result")
 
 
 def input_positions(cfg: Any, longest: int, width: int) -> Optional[InputPositions]:
-    """Input positions of a stack, for embeddings (``longest``, ``width``), or None."""
+    """Input positions of a stack for embeddings (``longest``, ``width``), or None."""
     added: Optional[InputPositions] = cfg.encoding.input_positions(longest, width)
     if added is not None:
         added.extrapolation = cfg.beyond_table
-        added.can_extrapolate = "decoder" in cfg.stacks  # translation has the option
+        added.can_extrapolate = "decoder" in cfg.stacks  # only translation has --beyond-table
     return added
 
 
 def longest_sentence(shape: AttentionShape, otherwise: int) -> int:
-    """``max_positions`` of a stack; fairseq leaves out or refuses longer sentences."""
+    """``max_positions`` of a stack, beyond which fairseq skips or rejects sentences."""
     return otherwise if shape.extrapolation == REFUSE else sys.maxsize
 
 
 def wrap_layer(layer: nn.Module, cfg: Any) -> nn.Module:
-    """FSDP around a layer, where ``cfg`` asks, as fairseq does it."""
+    """``layer``, wrapped by fairseq's FSDP if enabled."""
     return fsdp_wrap(
         layer, min_num_params=0 if cfg.checkpoint_activations else cfg.min_params_to_wrap
     )
 
 
 def compute(layer: Any, forward: Callable[..., Result], x: Tensor, call: Any) -> Result:
-    """``forward(x, call)`` of ``layer``, in training with ``--compile`` as a graph, and recomputed
-    in the backward pass with activation checkpointing.
+    """``forward(x, call)`` of ``layer``, with ``--compile`` and activation checkpointing.
 
-    Checkpointing is the kind that differentiates through the tensors of ``call``: a bias that all
-    layers share is computed once, outside of them, as DDP and FSDP require of a shared parameter.
+    It is compiled in training only. Non-reentrant checkpointing differentiates through the tensors
+    of ``call``, so a bias shared by all layers is computed once, outside of them, as DDP and FSDP
+    require for shared parameters.
     """
     compiles = layer.training and getattr(layer.cfg, "compile", False)
     if compiles and not torch.compiler.is_compiling():
@@ -74,7 +74,7 @@ def residual(
     drop: nn.Module,
     keep: Optional[Tensor] = None,
 ) -> Tensor:
-    """One sublayer with dropout, residual connection and its layer norm, before or behind.
+    """A sublayer with dropout, a residual connection, and layer norm before or after it.
 
     ``keep`` (E,): factor of the residual (--scale-resids), or None.
     """
@@ -84,7 +84,7 @@ def residual(
 
 
 def layer_numbers(layers: nn.ModuleList) -> Dict[nn.Module, int]:
-    """The number of each layer; iterating, as layer drop leaves some out, would miscount them."""
+    """The index of each layer, also of those that LayerDrop skips when iterating."""
     return {layer: number for number, layer in enumerate(layers.children())}
 
 
@@ -101,9 +101,9 @@ class Dropout(FairseqDropout):
 
 
 def replace_dropout(owner: nn.Module, name: str) -> None:
-    """Replaces fairseq's dropout among the direct children of ``owner`` by ours.
+    """Replaces fairseq's dropout among the direct children of ``owner`` with :class:`Dropout`.
 
-    ``name``: fairseq's own class of ``owner``, for --retain-dropout-modules.
+    ``name``: fairseq's class name of ``owner``, for ``--retain-dropout-modules``.
     """
     for attribute, module in list(owner.named_children()):
         if isinstance(module, FairseqDropout):
@@ -111,7 +111,7 @@ def replace_dropout(owner: nn.Module, name: str) -> None:
 
 
 class PaddedEmbedding(nn.Embedding):
-    """Token embeddings followed by zeros up to the width of the stack, columns for positions.
+    """Token embeddings padded with zeros to the width of the stack, as columns for positions.
 
     ``weight`` is (V, E') and the output (..., E); ``embedding_dim``, by which fairseq sizes the
     stack, is E.
@@ -119,7 +119,7 @@ class PaddedEmbedding(nn.Embedding):
 
     @classmethod
     def around(cls, narrow: nn.Embedding, embed_dim: int) -> PaddedEmbedding:
-        """With the weights of ``narrow``."""
+        """A padded embedding with the weights of ``narrow`` (V, E')."""
         count, width = narrow.weight.shape
         wide = cls(count, width, padding_idx=narrow.padding_idx, _weight=narrow.weight.detach())
         wide.embedding_dim = embed_dim
@@ -139,5 +139,5 @@ class QuantizedPaddedEmbedding(IntEmbedding):
 
 
 def _padded(rows: Tensor, width: int) -> Tensor:
-    """``rows`` (..., E') -> (..., ``width``)."""
+    """``rows`` (..., E') padded with zeros to (..., ``width``)."""
     return F.pad(rows, (0, width - rows.size(-1)))

@@ -19,8 +19,8 @@ SIZES: Dict[str, Dict[str, Any]] = {
         "dropout": 0.3,
     },
 }
-# base: Devlin et al. 2018, section 3; small: Turc et al. 2019, table 1. tiny: as narrow as above,
-# with BERT's ratio between the feed-forward part and the width.
+# base: Devlin et al. 2018, section 3; small: Turc et al. 2019, table 1. tiny: the width of the tiny
+# Transformer, with BERT's ratio of feed-forward size to width.
 ROBERTA_SIZES: Dict[str, Dict[str, Any]] = {
     "tiny": {"layers": 4, "embed_dim": 128, "ffn_embed_dim": 512, "attention_heads": 4},
     "small": {"layers": 4, "embed_dim": 512, "ffn_embed_dim": 2048, "attention_heads": 8},
@@ -29,7 +29,7 @@ ROBERTA_SIZES: Dict[str, Dict[str, Any]] = {
 
 
 def preset(encoding: str, size: str) -> Dict[str, Any]:
-    """What the architecture of ``encoding`` and ``size`` sets where the user does not."""
+    """Default options of the architecture of ``encoding`` and ``size``."""
     values: Dict[str, Any] = {"position_encoding": encoding}
     for name, value in SIZES[size].items():
         if name == "dropout":
@@ -64,12 +64,11 @@ def register_roberta_architectures(model: str) -> None:
 
 
 def _filler(values: Dict[str, Any], own: Optional[Dict[str, Any]] = None) -> Callable[[Any], None]:
-    """What fills in ``values``, and ``own`` where the encoding is that of ``values``: another one,
-    given by the user, need not have its options.
-    """
+    """A function that sets the defaults ``values``, and ``own`` if the user keeps the encoding."""
 
     def fill(args: Any) -> None:
         _fill(args, values)
+        # Another encoding may not have these options.
         if own and args.position_encoding == values["position_encoding"]:
             _fill(args, own)
 
@@ -78,6 +77,5 @@ def _filler(values: Dict[str, Any], own: Optional[Dict[str, Any]] = None) -> Cal
 
 def _fill(args: Any, values: Dict[str, Any]) -> None:
     for name, value in values.items():
-        # fairseq's getter: before omegaconf 2.1 a missing option of a restored configuration reads
-        # as None.
+        # In omegaconf before 2.1, a missing option of a restored configuration is None.
         setattr(args, name, safe_getattr(args, name, value))

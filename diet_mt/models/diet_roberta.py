@@ -1,4 +1,4 @@
-"""``diet_roberta``: fairseq's RoBERTa with positions and segments where the options put them."""
+"""The model ``diet_roberta``: fairseq's RoBERTa with a choice of position and segment encodings."""
 
 import logging
 from typing import Any, Dict, Optional, Tuple
@@ -31,21 +31,19 @@ logger = logging.getLogger(__name__)
 
 
 class DietLMHead(RobertaLMHead):
-    """fairseq's, also where the words take only a part of the model's width (``concat``)."""
+    """fairseq's head, for token embeddings that may be narrower than the model (``concat``)."""
 
     def __init__(
         self, embed_dim: int, output_dim: int, activation_fn: str, weight: Optional[Tensor] = None
     ) -> None:
-        words = embed_dim if weight is None else weight.size(1)
-        super().__init__(words, output_dim, activation_fn, weight)
-        if words != embed_dim:
-            self.dense = nn.Linear(embed_dim, words)
+        token_dim = embed_dim if weight is None else weight.size(1)
+        super().__init__(token_dim, output_dim, activation_fn, weight)
+        if token_dim != embed_dim:
+            self.dense = nn.Linear(embed_dim, token_dim)
 
 
 class SpanHead(nn.Module):
-    """Where an answer begins and where it ends (Devlin et al. 2018, section 4.2): the logits of a
-    token are the products of its features with two vectors.
-    """
+    """Linear layer for the start and end logits of answers (Devlin et al. 2018, section 4.2)."""
 
     def __init__(self, embed_dim: int) -> None:
         super().__init__()
@@ -54,7 +52,7 @@ class SpanHead(nn.Module):
         nn.init.zeros_(self.out.bias)
 
     def forward(self, features: Tensor) -> Tensor:
-        """(B, S, E) -> (B, S, 2): logits of the start and of the end."""
+        """Start and end logits (B, S, 2) of features (B, S, E)."""
         logits: Tensor = self.out(features)
         return logits
 
@@ -90,9 +88,10 @@ class DietRobertaEncoder(RobertaEncoder):
         segment_ids: Optional[Tensor] = None,
         **unused: Any,
     ) -> Tuple[Tensor, Dict[str, Any]]:
-        """fairseq's signature: (B, S, V), or (B, S, E) with ``features_only``, or (masked, V).
+        """Logits (B, S, V) of ``src_tokens`` (B, S), and a dictionary with ``inner_states``.
 
-        ``segment_ids``: (B, S), None for one segment.
+        With ``features_only``, features (B, S, E); with ``masked_tokens`` (B, S), logits (masked,
+        V) of these tokens. ``segment_ids``: (B, S), None for one segment.
         """
         x, extra = self.extract_features(src_tokens, return_all_hiddens, segment_ids=segment_ids)
         if not features_only:
@@ -107,7 +106,7 @@ class DietRobertaEncoder(RobertaEncoder):
         token_embeddings: Optional[Tensor] = None,
         **unused: Any,
     ) -> Tuple[Tensor, Dict[str, Any]]:
-        """(B, S, E), aligned with ``src_tokens`` (B, S)."""
+        """Features (B, S, E), aligned with ``src_tokens`` (B, S), and ``inner_states``."""
         out = self.sentence_encoder(
             src_tokens,
             return_all_hiddens=return_all_hiddens,
@@ -117,7 +116,7 @@ class DietRobertaEncoder(RobertaEncoder):
         columns = out["source_columns"][0].argsort(1) if out["source_columns"] else None
 
         def aligned(states: Tensor) -> Tensor:
-            """(S, B, E), right-padded -> (B, S, E)."""
+            """States (S, B, E), right-padded -> (B, S, E), padded like ``src_tokens``."""
             states = states.transpose(0, 1)
             return states if columns is None else gather_columns(states, columns)
 
@@ -129,11 +128,11 @@ class DietRobertaEncoder(RobertaEncoder):
 
 @register_model("diet_roberta", dataclass=DietRobertaConfig)
 class DietRobertaModel(RobertaModel):
-    """fairseq's RoBERTa with one position encoding, where it acts, and segments.
+    """fairseq's RoBERTa with a position encoding, inside attention or at the input, and segments.
 
-    Weights that were trained for another encoding or another dictionary are refused. ``span_head``
-    is none of ``classification_heads``, each of which fairseq takes for a dense layer and a
-    projection when it loads a checkpoint.
+    Weights of another position encoding, dictionary or segment encoding are an error. ``span_head``
+    is not in ``classification_heads``, because fairseq expects a dense layer and a projection in
+    each of these when it loads a checkpoint.
     """
 
     def __init__(self, args: Any, encoder: DietRobertaEncoder) -> None:
@@ -170,11 +169,11 @@ class DietRobertaModel(RobertaModel):
 
         Args:
             model_name_or_path: folder of the checkpoint.
-            data_name_or_path: the data folder that it was trained on, for its dictionaries; with a
-                dot in front, as in fairseq, within the folder of the checkpoint.
-            bpe: name of a bpe of fairseq. None: the tokenizer of the data folder.
-            tokenizer: folder of the tokenizer, where the data folder holds none.
-            more: further options of fairseq to change.
+            data_name_or_path: data folder with the dictionaries; as in fairseq, a path that begins
+                with a dot is relative to the folder of the checkpoint.
+            bpe: name of a bpe of fairseq; None: ``tokenizer``.
+            tokenizer: folder of the tokenizer; None: the data folder.
+            more: options of the checkpoint to override.
         """
         return load_hub(
             model_name_or_path, checkpoint_file, data_name_or_path, bpe, tokenizer, **more
@@ -186,10 +185,10 @@ class DietRobertaModel(RobertaModel):
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> "DietRobertaModel":
-        """``cfg``: the flat options."""
+        """The model of the flat options ``cfg``. Raises :class:`UserError` for invalid ones."""
         options = plain_options(cfg, task)
         write_length(cfg, options.max_source_positions)
-        # Here once: on its way, fairseq's encoder changes the options for the longest input.
+        # Built first, as fairseq's encoder sets max_source_positions to max_positions.
         options.config = sentence_config(options)
         model = cls(options, DietRobertaEncoder(options, task.source_dictionary))
         use_fast_products(model)
@@ -201,15 +200,15 @@ class DietRobertaModel(RobertaModel):
         return model
 
     def register_span_head(self) -> None:
-        """Adds a new head."""
+        """Adds a newly initialized span head."""
         self.span_head = SpanHead(self.args.encoder_embed_dim)
 
     def forward(
         self, src_tokens: Tensor, *args: Any, use_span_head: bool = False, **kwargs: Any
     ) -> Tuple[Tensor, Dict[str, Any]]:
-        """RoBERTa's own signature; with ``use_span_head``, the output is that of the head.
+        """fairseq's forward pass; with ``use_span_head``, start and end logits (B, S, 2).
 
-        Within ``forward``, so that wrappers for several devices notice its use.
+        The head is a part of ``forward`` so that wrappers for several devices see its use.
         """
         if not use_span_head:
             out: Tuple[Tensor, Dict[str, Any]] = super().forward(src_tokens, *args, **kwargs)
@@ -219,21 +218,24 @@ class DietRobertaModel(RobertaModel):
         return self.span_head(features), extra
 
     def upgrade_state_dict_named(self, state_dict: Dict[str, Tensor], name: str) -> None:
-        """Refuses weights of another encoding, another dictionary, other segments or other sizes of
-        tables, and gives a checkpoint without segments those of this model, at zero.
+        """Checks the weights of a checkpoint, and adds segment tables of zeros if it has none.
+
+        Raises :class:`UserError` for another position encoding, dictionary, segment encoding or
+        size of a table.
         """
         super().upgrade_state_dict_named(state_dict, name)
         prefix = f"{name}." if name else ""
         self._take_span_head(state_dict, f"{prefix}span_head.")
         own = take_positions(self, state_dict, prefix)
-        words = f"{prefix}dictionary_signature"
-        check_dictionary(state_dict.get(words), self.checksum)
-        state_dict.setdefault(words, self.dictionary_signature)
+        signature = f"{prefix}dictionary_signature"
+        check_dictionary(state_dict.get(signature), self.checksum)
+        state_dict.setdefault(signature, self.dictionary_signature)
         add_missing_segments(state_dict, own)
 
     def _take_span_head(self, state_dict: Dict[str, Tensor], prefix: str) -> None:
-        """A checkpoint without any part of a head gets the model's own, fresh one; a model without
-        drops that of a checkpoint, as fairseq drops heads of other tasks.
+        """Adds the model's new span head to a checkpoint without one.
+
+        For a model without one, drops that of the checkpoint, as fairseq does with other heads.
         """
         theirs = [key for key in state_dict if key.startswith(prefix)]
         if self.span_head is None:

@@ -24,11 +24,10 @@ from .signature import adapt_positions, signature_tensor, take_positions
 
 @register_model("diet_transformer", dataclass=DietTransformerConfig)
 class DietTransformerModel(TransformerModelBase):
-    """fairseq's Transformer with one position encoding, in the kinds of attention where it acts
-    (``--position-in``), at the input, or both.
+    """fairseq's Transformer with a position encoding inside attention, at the input, or both.
 
-    Weights that were trained for another encoding are refused (``position_signature``).
-    ``adapts``: whether a training with a new optimizer loads them, which may change positions.
+    Weights of another encoding are an error (``position_signature``). ``adapts`` is set while a
+    training with a new optimizer loads weights; their positions may then be changed.
     """
 
     adapts = False
@@ -47,17 +46,17 @@ class DietTransformerModel(TransformerModelBase):
         bpe: Optional[str] = None,
         **options: Any,
     ) -> TranslationHub:
-        """A trained model, or several as an ensemble, ready to translate and score.
+        """A trained model, or an ensemble of several, for translating and scoring.
 
         Args:
             model_name_or_path: a folder, a checkpoint, or an archive of a folder.
-            checkpoint_file: name in the folder, several separated by colons. None: model.pt if
-                there is one, otherwise checkpoint_best.pt.
-            data_name_or_path: folder with the dictionaries; with a dot in front, as in fairseq,
-                within that of the checkpoint.
+            checkpoint_file: name in the folder, several separated by colons; None: model.pt, but
+                checkpoint_best.pt in a folder without it.
+            data_name_or_path: folder with the dictionaries; as in fairseq, a path that begins with
+                a dot is relative to the folder of the checkpoint.
             bpe: name of a bpe of fairseq; None: that of the checkpoint, or the subword model that
-                ``diet-mt prepare`` puts in the data folder; empty: text is split already.
-            options: options of the checkpoint to change, such as ``tokenizer="moses"``.
+                ``diet-mt prepare`` writes to the data folder; empty: text is already split.
+            options: options of the checkpoint to override, such as ``tokenizer="moses"``.
         """
         name = str(model_name_or_path)
         if checkpoint_file is None:
@@ -74,7 +73,7 @@ class DietTransformerModel(TransformerModelBase):
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> "DietTransformerModel":
-        """``cfg``: the flat options."""
+        """The model of the flat options ``cfg``. Raises :class:`UserError` for invalid ones."""
         model = super().build_model(nested_config(cfg, NestedConfig), task)
         use_fast_products(model)
         return model
@@ -83,7 +82,7 @@ class DietTransformerModel(TransformerModelBase):
     def build_embedding(
         cls, cfg: NestedConfig, dictionary: Any, embed_dim: int, path: Optional[str] = None
     ) -> nn.Embedding:
-        """fairseq's, or a narrower one where the encoding takes a part of the width."""
+        """fairseq's embedding, narrower if the encoding takes a part of the width (``concat``)."""
         width = cfg.encoding.token_dim(embed_dim)
         words: nn.Embedding = super().build_embedding(cfg, dictionary, width, path)
         return words if width == embed_dim else PaddedEmbedding.around(words, embed_dim)
@@ -101,14 +100,14 @@ class DietTransformerModel(TransformerModelBase):
         return DietDecoder(cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention)
 
     def upgrade_state_dict_named(self, state_dict: Dict[str, Tensor], name: str) -> None:
-        """Refuses weights of another encoding or of other table sizes, unless it may adapt them."""
+        """Checks and, if allowed, adapts positions of a checkpoint; otherwise raises UserError."""
         super().upgrade_state_dict_named(state_dict, name)
         prefix = f"{name}." if name else ""
         adapt_positions(self, state_dict, prefix)
         take_positions(self, state_dict, prefix)
 
     def prepare_for_inference_(self, cfg: Any) -> None:
-        """fairseq's hook before decoding, which may use int8 (``--int8``)."""
+        """fairseq's hook before decoding; with ``--int8``, quantizes the linear layers."""
         super().prepare_for_inference_(cfg)
         if getattr(cfg.task, "int8", False):
             quantize_(self)
@@ -116,8 +115,9 @@ class DietTransformerModel(TransformerModelBase):
 
 @register_model("multilingual_diet_transformer")
 class MultilingualDietModel(MultilingualTransformerModel):
-    """A :class:`DietTransformerModel` for each pair of languages of ``--task
-    multilingual_translation``, some of whose encoders, decoders or embeddings are shared.
+    """A :class:`DietTransformerModel` per language pair, for ``--task multilingual_translation``.
+
+    Pairs may share encoders, decoders and embeddings (``--share-*``).
     """
 
     @staticmethod

@@ -1,6 +1,4 @@
-"""Trained models from Python: fairseq's hub interfaces, of translation with scores, and of RoBERTa
-with segments.
-"""
+"""fairseq's hub interfaces: translation models with scoring, and RoBERTa with segments."""
 
 from __future__ import annotations
 
@@ -27,14 +25,14 @@ from ..corpora.settings import MODELS
 from ..encoders import WordPieceBPE, WordPieceConfig
 from ..system.errors import UserError
 
-# Where a task of sentence pairs has the folder of its first sentences, with their dictionary.
+# Folder, within the data of a sentence-pair task, of the first sentences and their dictionary.
 _FIRST_SENTENCES = "input0"
-# Tokens of a batch, padding included, on the longer side.
+# Maximum tokens of a batch on its longer side, padding included.
 MAX_TOKENS = 4096
 
 
 class PreparedText:
-    """Text split as ``diet-mt prepare`` does it, by the subword model of a data folder."""
+    """Subwords of text by the model that ``diet-mt prepare`` writes to a data folder."""
 
     def __init__(self, folder: Path, source: str, target: str) -> None:
         from ..corpora import subwords  # imports sacremoses and subword_nmt
@@ -43,13 +41,13 @@ class PreparedText:
         self.folder, self.source, self.target = folder, source, target
 
     def encode(self, sentence: str) -> str:
-        """A sentence of the source language -> subwords separated by spaces."""
+        """Subwords of a sentence of the source language, separated by spaces."""
         from ..corpora.subwords import from_text
 
         return from_text([sentence], self.source, self.folder)[0]
 
     def decode(self, subwords: str) -> str:
-        """Subwords of the target language -> a sentence."""
+        """The sentence of subwords of the target language."""
         from ..corpora.subwords import to_text
 
         return to_text(subwords, self.target, self.kind)
@@ -59,7 +57,7 @@ class TranslationHub(hub_utils.GeneratorHubInterface):
     """One or more translation models with their dictionaries and subwords, in evaluation mode.
 
     A ``torch.nn.Module``: ``.to("cuda")``, ``.half()`` and ``.bfloat16()`` work as usual.
-    ``split``: whether text is split into subwords already.
+    ``split``: whether text is already split into subwords.
     """
 
     tokenizer: Any
@@ -68,7 +66,7 @@ class TranslationHub(hub_utils.GeneratorHubInterface):
     def __init__(self, cfg: Any, task: Any, models: List[Any], split: bool = False) -> None:
         super().__init__(cfg, task, models)
         self.max_tokens = MAX_TOKENS
-        # Not of the task, which does not know --beyond-table.
+        # Limits of the models alone: the task does not know --beyond-table.
         self.max_positions = utils.resolve_max_positions(*(m.max_positions() for m in models))
         options = getattr(task, "args", None) or task.cfg
         source: Any = getattr(options, "source_lang", None)
@@ -77,7 +75,7 @@ class TranslationHub(hub_utils.GeneratorHubInterface):
         prepared = (
             source and target and any(Path(folder, name).is_file() for name in MODELS.values())
         )
-        # Targets are split like sources, by the rules of their own language.
+        # Targets are split like sources, but by the rules of the target language.
         self.target_tokenizer, self.target_bpe = self.tokenizer, self.bpe
         if self.tokenizer is None and self.bpe is None and prepared and not split:
             self.bpe = PreparedText(folder, source, target)
@@ -101,11 +99,11 @@ class TranslationHub(hub_utils.GeneratorHubInterface):
         max_tokens: int = MAX_TOKENS,
         **search: Any,
     ) -> Union[str, List[str]]:
-        """The best translation of each sentence, in their order; "" for a blank sentence.
+        """The best translation of each sentence, in order; "" for a blank sentence.
 
         Args:
             max_tokens: source tokens of a batch, padding included.
-            search: fairseq's options of generation, such as ``lenpen=0.6`` and ``max_len_b=200``.
+            search: generation options of fairseq, such as ``lenpen=0.6``; others raise TypeError.
         """
         if isinstance(sentences, str):
             search |= {"verbose": verbose, "max_tokens": max_tokens}
@@ -133,8 +131,10 @@ class TranslationHub(hub_utils.GeneratorHubInterface):
         *,
         max_tokens: int = MAX_TOKENS,
     ) -> Union[Tensor, List[Tensor]]:
-        """The natural logarithms (T,) of the probabilities of the T tokens of each target, its end
-        mark included, given its source: float32, on the CPU. ``encode_target`` returns the tokens.
+        """Log-probabilities of the tokens of each target, given its source.
+
+        Natural logarithms (T,) in float32 on the CPU, for the T tokens of ``encode_target``. Raises
+        :class:`UserError` for other tasks than translation.
         """
         if isinstance(sources, str) and isinstance(targets, str):
             return self.score([sources], [targets], max_tokens=max_tokens)[0]
@@ -161,7 +161,7 @@ class TranslationHub(hub_utils.GeneratorHubInterface):
         return [scores[number] for number in range(len(scores))]
 
     def encode_target(self, sentence: str) -> Tensor:
-        """The tokens of a target sentence, its end mark included: (T,)."""
+        """Token ids (T,) of a target sentence, ``</s>`` included."""
         for part in (self.target_tokenizer, self.target_bpe):
             sentence = sentence if part is None else part.encode(sentence)
         tokens: Tensor = self.tgt_dict.encode_line(sentence, add_if_not_exist=False).long()
@@ -184,9 +184,9 @@ class TranslationHub(hub_utils.GeneratorHubInterface):
 
 
 class DietRobertaHub(RobertaHubInterface):
-    """fairseq's interface, whose calls with tokens take their segments, too.
+    """fairseq's RoBERTa interface, with segments.
 
-    ``bpe``: what splits text; None: that of ``cfg.bpe``.
+    ``bpe``: an object that splits text into pieces; None: that of ``cfg.bpe``.
     """
 
     def __init__(self, cfg: Any, task: Any, model: Any, bpe: Any = None) -> None:
@@ -195,14 +195,14 @@ class DietRobertaHub(RobertaHubInterface):
             self.bpe = bpe
 
     def encode_pair(self, first: str, second: str) -> Tuple[Tensor, Tensor]:
-        """Two sentences -> tokens ``<s> A </s> </s> B </s>`` (S,) and their segments (S,).
+        """Tokens ``<s> A </s> </s> B </s>`` (S,) of two sentences, and their segments (S,).
 
         Segments are those of ``diet_sentence_prediction``: 0 up to the end of A, then 1.
         """
         return self._joined(self.bpe.encode(first), self.bpe.encode(second))
 
     def _joined(self, *sentences: str) -> Tuple[Tensor, Tensor]:
-        """Sentences, as pieces -> tokens and segments, (S,) each."""
+        """Tokens and segments, (S,) each, of sentences in pieces."""
         begin = ["<s>", *(["</s>"] * (len(sentences) - 1))]
         encode = self.task.source_dictionary.encode_line
         parts = [
@@ -218,10 +218,10 @@ class DietRobertaHub(RobertaHubInterface):
         return_all_hiddens: bool = False,
         segment_ids: Optional[Tensor] = None,
     ) -> Union[Tensor, List[Tensor]]:
-        """``tokens`` (B, S) or (S,) -> features (B, S, E), or those after every layer, the input's
-        first.
+        """Features (B, S, E) of ``tokens`` (B, S) or (S,).
 
-        A model with segments needs ``segment_ids`` for several sentences.
+        ``return_all_hiddens``: a list of the input's and each layer's. Raises :class:`UserError` if
+        several sentences have no ``segment_ids`` and the model has segments.
         """
         out, extra = self._run(tokens, segment_ids, True, return_all_hiddens)
         if not return_all_hiddens:
@@ -235,8 +235,9 @@ class DietRobertaHub(RobertaHubInterface):
         return_logits: bool = False,
         segment_ids: Optional[Tensor] = None,
     ) -> Tensor:
-        """``tokens`` (B, S) or (S,) -> log-probabilities (B, classes) of the classification head
-        ``head``, or its logits, as a regression needs them.
+        """Log-probabilities (B, classes) by a classification head of ``tokens`` (B, S) or (S,).
+
+        ``return_logits``: logits, for regression. Raises :class:`UserError` for an unknown head.
         """
         heads = self.model.classification_heads
         if head not in heads:
@@ -250,26 +251,27 @@ class DietRobertaHub(RobertaHubInterface):
     def predict_mask(
         self, tokens: Tensor, topk: int = 5, segment_ids: Optional[Tensor] = None
     ) -> Tuple[Tensor, Tensor]:
-        """``tokens`` (S,) or (1, S) with M masked ones -> the ``topk`` likeliest tokens of each and
-        their probabilities, both (M, topk).
+        """The ``topk`` most probable tokens at M masks, and their probabilities: (M, topk) each.
+
+        ``tokens``: (S,) or (1, S). Raises :class:`UserError` for M = 0 or a wrong ``topk``.
         """
         masked = tokens.view(1, -1).eq(self.task.source_dictionary.index(MASK))
         if not 1 <= topk <= len(self.task.source_dictionary):
-            raise UserError(f"topk {topk}: from 1 to {len(self.task.source_dictionary)}, the words")
+            raise UserError(f"topk {topk}: must be 1 to {len(self.task.source_dictionary)}")
         if not bool(masked.any()):
             raise UserError(f"nothing is masked; write {MASK} for the word to fill in")
         with utils.model_eval(self.model), torch.no_grad():
             logits, _ = self._run(tokens, segment_ids, False, False)
-        shares, words = logits[masked.to(logits.device)].float().softmax(-1).topk(topk)
-        return words, shares
+        probabilities, words = logits[masked.to(logits.device)].float().softmax(-1).topk(topk)
+        return words, probabilities
 
     def fill_mask(
         self, masked_input: str, topk: int = 5, second: Optional[str] = None
     ) -> List[Tuple[str, float, str]]:
-        """A sentence with exactly one ``<mask>`` -> (sentence, probability, word) for each of the
-        ``topk`` likeliest words. ``second``: the sentence that follows.
+        """(sentence, probability, word) for the ``topk`` most probable words at ``<mask>``.
 
-        A piece that continues a word is joined to the text in front of the mask.
+        A piece that continues a word is joined to the text before the mask. ``second``: the second
+        sentence. Raises :class:`UserError` unless exactly one ``<mask>`` is in the first.
         """
         if masked_input.count(MASK) != 1 or MASK in (second or ""):
             raise UserError(
@@ -322,7 +324,7 @@ def load_hub(
     tokenizer: Optional[str],
     **more: Any,
 ) -> DietRobertaHub:
-    """``DietRobertaModel.from_pretrained``."""
+    """Implements ``DietRobertaModel.from_pretrained``."""
     data = Path(folder, data_name_or_path) if data_name_or_path[:1] == "." else data_name_or_path
     for path in (Path(folder, checkpoint_file), Path(data)):
         if not path.exists():  # fairseq would take the name for an address
@@ -334,7 +336,7 @@ def load_hub(
     )
     pieces = None
     if bpe is None:
-        loaded["args"].bpe = None  # nor one that the checkpoint names: fairseq may download it
+        loaded["args"].bpe = None  # ignore the checkpoint's: fairseq may download it
         folders = [tokenizer] if tokenizer else [str(data), str(Path(data, _FIRST_SENTENCES))]
         pieces = find_pieces(folders, loaded["task"].source_dictionary)
     hub = DietRobertaHub(loaded["args"], loaded["task"], loaded["models"][0], pieces)
@@ -342,7 +344,7 @@ def load_hub(
 
 
 def find_pieces(folders: List[str], dictionary: Any) -> WordPieceBPE:
-    """The tokenizer in the first of ``folders`` that has one, if it is that of ``dictionary``."""
+    """The first tokenizer in ``folders``. Raises UserError if ``dictionary`` is of another one."""
     kinds = (WORDPIECE, SENTENCEPIECE)
     held = [name for name in folders if any(Path(name, kind).is_file() for kind in kinds)]
     if not held:
@@ -353,7 +355,7 @@ def find_pieces(folders: List[str], dictionary: Any) -> WordPieceBPE:
     bpe = WordPieceBPE(WordPieceConfig(wordpiece_folder=held[0]))
     symbols = bpe.tokenizer.symbols()
     known = dictionary.symbols[dictionary.nspecial :]
-    # Behind the pieces there are only the mark of a masked word and entries that fill up.
+    # Only <mask> and entries that pad the dictionary follow the pieces.
     if known[: len(symbols)] != symbols or len(known) > len(symbols) + MULTIPLE:
         raise UserError(
             f"{held[0]}: the tokenizer has {len(symbols)} pieces that are not, in this order, the "

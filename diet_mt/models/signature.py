@@ -1,11 +1,12 @@
 """Signatures in the state dict, which identify the meaning of the weights.
 
-Two encodings can have the same parameters and still compute different things, and two dictionaries
-the same size; so a model carries the signatures of its positions, words and segments.
+Two encodings can have parameters of the same shapes and still compute different things, and two
+dictionaries can have the same size; so a model stores signatures of its positions, dictionary and
+segments.
 
-Weights of fairseq's own Transformer have none; where positions are those of the model, they are
-taken as they are. A training with a new optimizer may change the lengths of tables, or replace
-all positions (``--reset-positions``).
+Weights of fairseq's own Transformer have no signature; they are loaded if their positions are those
+of the model. A training with a new optimizer may change the lengths of tables, or replace all
+positions (``--reset-positions``).
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from ..system.errors import UserError
 from ..system.options import flag
 
 logger = logging.getLogger(__name__)
-# Parts of the names of tables of positions, and of those of segments with the --segment-encoding
-# that makes them.
+# Parts of the names of position tables; and those of segment tables, each with the value of
+# --segment-encoding that creates them.
 _POSITIONS = ("_positions.", ".segment_input.")
 _SEGMENTS = {".segment_input.": "input", ".segment_positions.": "per-head"}
-# In the metadata of a state dict: the options of its model, where it was read from a checkpoint.
+# Key, in the metadata of a state dict that was read from a checkpoint, of its model's options.
 OPTIONS = "diet_mt.options"
 # Options of fairseq's Transformer that change what weights of the same shapes compute.
 _SAME = (
@@ -42,11 +43,11 @@ SEGMENT_SIGNATURE = "segment_signature"
 
 
 def signature_tensor(text: str) -> Tensor:
-    """``text`` -> (len,) code points in float32, which survive whatever is done to weights.
+    """Code points of ``text``, (len,), in float32, which all operations on weights preserve.
 
     Exponential averaging (``--store-ema``) scales every entry of the state dict in place, which
-    integers refuse; averaging checkpoints adds before it divides, which small integers overflow;
-    half precision holds the code points of ASCII exactly.
+    integers do not allow; averaging checkpoints sums before it divides, which small integers would
+    overflow; half precision represents the code points of ASCII exactly.
     """
     return torch.tensor([float(ord(letter)) for letter in text])
 
@@ -57,8 +58,9 @@ def signature_text(values: Tensor) -> str:
 
 
 def adapt_positions(model: Any, state: Dict[str, Tensor], prefix: str) -> None:
-    """Changes the positions in ``state``, that of a checkpoint, to those of ``model``, as far as
-    its options and ``model.adapts`` allow.
+    """Changes the positions in ``state``, the state dict of a checkpoint, to those of ``model``.
+
+    Options of ``model`` and ``model.adapts`` allow it. Raises :class:`UserError` otherwise.
     """
     options: Dict[str, Any] = getattr(state, "_metadata", {}).get(OPTIONS, {})
     signature, expected = f"{prefix}position_signature", [model.signature, *model.continues]
@@ -91,8 +93,10 @@ def _is_of_positions(key: str) -> bool:
 def _take_from_fairseq(
     model: Any, state: Dict[str, Tensor], prefix: str, options: Dict[str, Any]
 ) -> str:
-    """The signature of the weights of fairseq's Transformer, whose positions get the names of
-    ``model`` where it has the same.
+    """The signature of the weights of fairseq's Transformer.
+
+    Renames their positions to those of ``model`` if both signatures are equal. Raises
+    :class:`UserError` for options that give the weights another meaning.
     """
     for name in _SAME:
         theirs, ours = options.get(name), getattr(model.cfg, name)
@@ -115,7 +119,7 @@ def _take_from_fairseq(
     if signature == model.signature:
         for side, stack in stacks.items():
             if stack.embed_positions is not None:
-                first = stack.padding_idx + 1  # fairseq counts from there
+                first = stack.padding_idx + 1  # fairseq's row of the first token
                 taken = stack.embed_positions.of_fairseq(tables[side], first)
                 for key, value in taken.items():
                     state[f"{prefix}{side}.embed_positions.{key}"] = value
@@ -123,7 +127,10 @@ def _take_from_fairseq(
 
 
 def _resize(model: Any, state: Dict[str, Tensor], prefix: str, options: Dict[str, Any]) -> None:
-    """Cuts or extends tables for sentences of other lengths than those of ``model``."""
+    """Cuts or extends tables of a checkpoint for other maximum lengths than those of ``model``.
+
+    Raises :class:`UserError` if that changes a table and ``model.adapts`` is not set.
+    """
     cfg = model.cfg
     sides = ("max_source_positions", "max_target_positions")
     sources, targets = before = tuple(options.get(side) for side in sides)
@@ -131,7 +138,7 @@ def _resize(model: Any, state: Dict[str, Tensor], prefix: str, options: Dict[str
     if before == after or {type(sources), type(targets)} != {int}:
         return
     lengths = {ENCODER: (sources, sources), DECODER: (targets, targets), CROSS: (targets, sources)}
-    changed = cfg.position_randomized is not None  # their sample in evaluation
+    changed = cfg.position_randomized is not None  # the sample of positions in evaluation
     for key, own in model.state_dict().items():
         table = state.get(prefix + key)
         if table is None or not _is_of_positions(key):
@@ -161,7 +168,7 @@ def _resize(model: Any, state: Dict[str, Tensor], prefix: str, options: Dict[str
 
 
 def _owner(model: Any, key: str) -> Any:
-    """The module that resizes the parameter ``key``: the nearest one around it that can."""
+    """The module that resizes the parameter ``key``: the innermost one with ``resized``."""
     path = key.split(".")[:-1]
     while not hasattr(model.get_submodule(".".join(path)), "resized"):
         path.pop()
@@ -169,8 +176,11 @@ def _owner(model: Any, key: str) -> Any:
 
 
 def take_positions(model: Any, state: Dict[str, Tensor], prefix: str) -> Dict[str, Tensor]:
-    """Gives ``state``, that of a checkpoint, the signature of ``model``, which can go on with its
-    weights. Returns the entries of the model by their names there, which begin with ``prefix``.
+    """Checks the signature and tables in ``state``, the state dict of a checkpoint, and replaces
+    the signature with that of ``model``.
+
+    Returns the model's own entries by their names in ``state``, which begin with ``prefix``. Raises
+    :class:`UserError` for weights that mean something else.
     """
     own = {f"{prefix}{key}": value for key, value in model.state_dict().items()}
     _check_shared(model, state, prefix)
@@ -188,7 +198,7 @@ def take_positions(model: Any, state: Dict[str, Tensor], prefix: str) -> Dict[st
 
 
 def _check_shared(model: Any, state: Dict[str, Tensor], prefix: str) -> None:
-    """Refuses weights that differ where ``model`` has one parameter, which would get the last."""
+    """Raises UserError if entries differ that are one parameter of ``model``."""
     first: Dict[int, str] = {}
     for key, parameter in model.state_dict(keep_vars=True).items():
         names = f"{prefix}{first.setdefault(id(parameter), key)}", f"{prefix}{key}"
@@ -200,11 +210,11 @@ def _check_shared(model: Any, state: Dict[str, Tensor], prefix: str) -> None:
 
 
 def _check_signature(signature: Optional[Tensor], expected: Sequence[str]) -> None:
-    """``expected``: of the model, then of others whose weights it can go on with."""
+    """``expected``: the signature of the model, then others whose weights mean the same."""
     if signature is None:
         raise UserError(
             "the checkpoint has no position signature: it was not trained with a diet_mt "
-            "architecture, and its weights mean something else"
+            "architecture, so its weights have another meaning"
         )
     text = signature_text(signature)
     if text not in expected:
@@ -216,12 +226,15 @@ def _difference(theirs: str, expected: Sequence[str]) -> str:
 
 
 def dictionary_checksum(dictionary: Any) -> str:
-    """CRC-32 of the entries of a fairseq dictionary in their order, in hexadecimal."""
+    """CRC-32 of the symbols of a fairseq dictionary in their order, 8 hexadecimal digits."""
     return f"{zlib.crc32(chr(10).join(dictionary.symbols).encode()):08x}"
 
 
 def check_dictionary(signature: Optional[Tensor], expected: str) -> None:
-    """Refuses a checkpoint of other words, even if as many; one without a signature is taken."""
+    """Raises UserError for a checkpoint with another dictionary, even of the same size.
+
+    A checkpoint without a signature is accepted.
+    """
     if signature is not None and signature_text(signature) != expected:
         raise UserError(
             "the checkpoint was trained with another dictionary, so its embeddings are of other "
@@ -230,17 +243,22 @@ def check_dictionary(signature: Optional[Tensor], expected: str) -> None:
 
 
 def segments_in(state: Dict[str, Tensor]) -> str:
-    """The value of --segment-encoding that a state dict was made with."""
+    """``--segment-encoding`` of the model of a state dict without a signature of segments."""
     options = (option for part, option in _SEGMENTS.items() if any(part in key for key in state))
     return next(options, "none")
 
 
 def add_missing_segments(state: Dict[str, Tensor], own: Dict[str, Tensor]) -> None:
-    """Puts segments at zero into ``state``, that of a checkpoint, where only ``own``, that of the
-    model, has some. Other differences are refused.
+    """Adds segment tables of zeros to ``state``, the state dict of a checkpoint without segments.
 
     Chen et al. 2021, appendix A: the model first computes what it was pretrained to compute, and
     learns about segments while it is fine-tuned.
+
+    Args:
+        state: entries of the checkpoint, changed in place.
+        own: entries of the model by the same names.
+
+    Raises :class:`UserError` for a checkpoint with another segment encoding.
     """
     (entry,) = (key for key in own if key.endswith(SEGMENT_SIGNATURE))
     ours = signature_text(own[entry])

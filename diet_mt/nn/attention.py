@@ -13,34 +13,34 @@ from .compiled import is_exporting, may_read
 from .dropout import dropout
 from .precision import at_least_float32, product
 
-# Keys from which on torch's fused CPU kernel, which never writes the logits out, beats a batched
-# product that does. Measured with 4 to 8 heads of 32 and 64 on an AMD EPYC with AVX-512, one
-# thread: equal at 128, twice as fast at 256.
+# Number of keys from which torch's fused CPU kernel, which never stores the logits, is faster than
+# a batched product. Measured with 4 to 8 heads of size 32 and 64 on an AMD EPYC with AVX-512, one
+# thread: equal at 128 keys, twice as fast at 256.
 _FUSED_FROM = 192
-# float32 numbers in the longest vector of a processor.
+# float32 numbers in the widest vector register of a CPU (AVX-512).
 _VECTOR = 16
-# Fused kernels require head sizes that are multiples of this, and masks whose rows begin at
+# Fused kernels require head sizes that are multiples of this, and masks whose rows start at
 # multiples of it in memory.
 _ALIGNED = 8
-# Keys from which on key padding together with a bias is a column of the keys. With fewer, a mask
-# for each sentence is smaller than wider copies of queries, keys and values, with heads of 64.
+# Number of keys from which key padding combined with a bias becomes a column of the keys. With
+# fewer, a mask per sentence is smaller than wider queries, keys and values (at head size 64).
 _COLUMN_FROM = 192
 
-# Queries (B|1, H|1, T, D_k) and keys (B|1, H|1, S, D_k) whose product is a bias.
+# F_Q (H|1, T, R) and F_K (H|1, S, R), or with a dimension B|1 in front; F_Q F_K^T is a bias.
 Factors = Tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True)
 class LogitTerms:
-    """Terms added to the logits of one layer, never scaled.
+    """Terms added to the logits of one layer after scaling.
 
     Attributes:
-        bias: (H|1, T, S), a function of positions alone.
-        content_bias: (B, H|1, T|1, S), a function of the words as well.
+        bias: (H|1, T, S), depends on positions only.
+        content_bias: (B|1, H|1, T|1, S), depends on tokens as well.
         factors: pairs whose products are added.
-        key_padding: (B, S), True at padding: -inf is added there, so keys must be finite; a row of
-            padding alone would have the softmax 0/0.
-        causal: mask the keys behind their query (T = S).
+        key_padding: (B, S), True at padding. -inf is added there, so keys must be finite, and no
+            row may be padding only: its softmax would be 0/0.
+        causal: mask keys after their query (T = S).
     """
 
     bias: Optional[Tensor] = None
@@ -50,7 +50,7 @@ class LogitTerms:
     causal: bool = False
 
     def biases(self, q: Tensor) -> List[Tensor]:
-        """All terms but the factors, in the precision of ``q`` (B, H, T, D_k)."""
+        """All terms except ``factors``, in the precision of ``q`` (B, H, T, D_k)."""
         parts = [
             None if self.content_bias is None else self.content_bias.to(q.dtype),
             _with_causal(self.bias, q, self.causal),
@@ -70,18 +70,17 @@ def attend(
     dropout_p: float = 0.0,
     need_weights: bool = False,
 ) -> Tuple[Tensor, Optional[Tensor]]:
-    """softmax(scale * q k^T + terms) v, for one layer (paper, section 2.1, with the additive term
-    of eq. 1 and 3).
+    """softmax(scale * q k^T + terms) v, for one layer.
 
-    Bias and mask are added in memory that this call writes anyway: a bias serves the whole batch,
-    and a mask by sentence is never copied for every row.
+    Paper, section 2.1, with the additive term of eq. 1 and 3. A bias serves the whole batch.
+    Without the fused kernel, all terms are summed in the memory of the logits.
 
     Args:
         q: (B, H, T, D_k); k: (B, H, S, D_k); v: (B, H, S, D).
         terms: bias and mask.
         scale: factor of q k^T.
         output: weights after dropout (B, H, T, S) -> a term of the output, or None.
-        dropout_p: probability with which a weight is dropped after the softmax.
+        dropout_p: probability of dropping a weight, after the softmax.
         need_weights: also return the weights, before dropout, in float32 or better: (B, H, T, S).
 
     Returns:
@@ -102,9 +101,9 @@ def attend(
 
 
 def logits(q: Tensor, k: Tensor, terms: LogitTerms, *, scale: float) -> Tensor:
-    """The logits of :func:`attend` for the same arguments: (B, H, T, S).
+    """Logits of :func:`attend` for the same arguments, scale * q k^T + terms: (B, H, T, S).
 
-    scale * q k^T and all terms, as one batched product that accumulates.
+    One batched product, added to the sum of the terms in place.
     """
     parts = [*(product(*pair) for pair in terms.factors), *terms.biases(q)]
     shape = (*q.shape[:3], k.size(2))
@@ -116,11 +115,11 @@ def logits(q: Tensor, k: Tensor, terms: LogitTerms, *, scale: float) -> Tensor:
 
 
 def _softmax(logits: Tensor) -> Tensor:
-    """Softmax of the last dimension in float32 or better, maybe in the memory of ``logits``.
+    """Softmax over the last dimension in float32 or better; may overwrite ``logits``.
 
-    In half precision a sum over many terms loses the small weights. On a CPU torch's own kernel
-    takes numbers of a row shorter than a vector one by one: at 13 keys five passes over the whole
-    are six times as fast.
+    In half precision, sums over many keys lose small weights. On a CPU, torch's kernel handles
+    rows shorter than a vector register number by number: at 13 keys, five passes over the whole
+    tensor are six times as fast.
     """
     dtype = at_least_float32(logits.dtype)
     short = may_read(logits) and logits.size(-1) < _VECTOR and dtype == logits.dtype
@@ -131,13 +130,14 @@ def _softmax(logits: Tensor) -> Tensor:
 
 
 def causal_bias(length: int, device: torch.device, dtype: torch.dtype) -> Tensor:
-    """(T, T), -inf where the key comes after the query, 0 elsewhere."""
+    """Causal mask (T, T): -inf where the key comes after the query, 0 elsewhere."""
     return torch.full((length, length), float("-inf"), device=device, dtype=dtype).triu_(1)
 
 
 def key_padding_bias(key_padding: Tensor, dtype: torch.dtype) -> Tensor:
-    """(B, S), True at padding -> (B, 1, 1, S), -inf there and 0 elsewhere; in a program for other
-    runtimes, some of which multiply it by 0, a large negative number.
+    """``key_padding`` (B, S), True at padding -> (B, 1, 1, S), -inf at padding and 0 elsewhere.
+
+    A large negative number replaces -inf in exported programs: some runtimes multiply it by 0.
     """
     lowest = torch.finfo(dtype).min / 4 if is_exporting() else float("-inf")
     bias = torch.zeros_like(key_padding, dtype=dtype).masked_fill_(key_padding, lowest)
@@ -145,7 +145,7 @@ def key_padding_bias(key_padding: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _with_causal(bias: Optional[Tensor], q: Tensor, causal: bool) -> Optional[Tensor]:
-    """``bias`` (H|1, T, S) in the precision of ``q``, with the causal mask: one for the batch."""
+    """``bias`` (H|1, T, S) or None plus, if ``causal``, the mask, in the precision of ``q``."""
     bias = None if bias is None else bias.to(q.dtype)
     if not causal:
         return bias
@@ -156,9 +156,7 @@ def _with_causal(bias: Optional[Tensor], q: Tensor, causal: bool) -> Optional[Te
 def _summed(
     parts: Sequence[Tensor], shape: Sequence[int], dtype: torch.dtype, *, writable: bool
 ) -> Tensor:
-    """The sum of ``parts``, which broadcast to ``shape``: contiguous, in new memory or, where the
-    first part is ``writable``, in its own.
-    """
+    """Contiguous sum of ``parts`` in ``shape``; may overwrite a ``writable`` first part."""
     first, *more = (part.to(dtype) for part in parts)
     if writable:
         total = first.expand(shape).contiguous()
@@ -174,32 +172,30 @@ def _summed(
 def _appended(
     q: Tensor, k: Tensor, scale: float, factors: Sequence[Factors]
 ) -> Tuple[Tensor, Tensor, float]:
-    """Queries (B, H, T, D_k) and keys (B, H, S, D_k) with ``factors`` appended, as wide as fused
-    kernels require, and the factor of their product.
-    """
+    """Scaled queries (B, H, T, N) and keys (B, H, S, N) with ``factors`` appended; and scale 1."""
     queries = [q * scale, *(query for query, _ in factors)]
     keys = [k, *(key for _, key in factors)]
     return _aligned(_joined(queries)), _aligned(_joined(keys)), 1.0
 
 
 def _joined(parts: List[Tensor]) -> Tensor:
-    """Parts (B|1, H|1, T, D_k) of the first one's B, H, T and precision, side by side."""
+    """``parts`` side by side, with the B, H, T and precision of the first (B, H, T, D_k)."""
     first = parts[0]
     wide = [first, *(part.to(first.dtype).expand(*first.shape[:3], -1) for part in parts[1:])]
     return torch.cat(wide, dim=-1)
 
 
 def _aligned(x: Tensor) -> Tensor:
-    """``x`` (..., N) with columns of zeros up to a multiple of ``_ALIGNED``."""
+    """``x`` (..., N) padded with zeros to a multiple of ``_ALIGNED`` columns."""
     missing = -x.size(-1) % _ALIGNED
     return F.pad(x, (0, missing)) if missing else x
 
 
 def _in_step(parts: Sequence[Tensor]) -> Tensor:
-    """The sum of ``parts`` (B|1, H|1, T|1, S), its rows a multiple of ``_ALIGNED`` numbers apart.
+    """Sum of ``parts`` (B|1, H|1, T|1, S), with rows that start at multiples of ``_ALIGNED``.
 
-    torch would see to that itself, but after the mask is expanded, with a copy for each sentence
-    and head, and without regard to where the first row begins. A compiled graph does.
+    torch would align the mask only after expanding it, with a copy for each sentence and head, and
+    would ignore the start of the first row. A compiled graph aligns masks itself.
     """
     if torch.compiler.is_compiling():
         return sum(parts[1:], parts[0])
@@ -214,12 +210,12 @@ def _in_step(parts: Sequence[Tensor]) -> Tensor:
 
 
 def _fused_pays(q: Tensor, k: Tensor, biases: Sequence[Optional[Tensor]], dropout_p: float) -> bool:
-    """Whether torch's fused kernel is faster. On a GPU and in a compiled graph it always is. A
-    program for all sizes has separate steps: the fused path branches on sizes.
+    """Whether torch's fused kernel is faster: always on a GPU and in a compiled graph.
 
-    On a CPU it has no backward pass for a bias that learns and no dropout, and falls back to
-    separate steps slower than ours; and over short sentences with a bias it loses to a batched
-    product. With nothing but a mask a training step of it takes half the time at any length.
+    Exported programs do without it, because the fused path branches on sizes. On a CPU, it has no
+    gradients of a bias and no dropout: it falls back to separate operators, slower than ours. With
+    a bias over short sentences, it is slower than a batched product. With masks only, a training
+    step takes half the time at any length.
     """
     if not may_read(q):
         return not is_exporting()
@@ -231,24 +227,24 @@ def _fused_pays(q: Tensor, k: Tensor, biases: Sequence[Optional[Tensor]], dropou
 def _fused(
     q: Tensor, k: Tensor, v: Tensor, terms: LogitTerms, scale: float, dropout_p: float
 ) -> Tensor:
-    """:func:`attend` by torch's kernel, which adds one mask to the logits."""
+    """:func:`attend` by torch's fused kernel, which adds one mask to the logits."""
     kernel: Callable[..., Tensor] = F.scaled_dot_product_attention
     keys, padding, factors = k.size(2), terms.key_padding, terms.factors
     masked = terms.bias is not None or terms.causal
     if padding is not None and (factors or (masked and keys >= _COLUMN_FROM)):
-        # One more column of the keys, with a one in the queries; a large negative number, since
-        # the product of -inf with 0 has no gradient.
+        # One more column of the keys, multiplied by 1 in the queries. It has a large negative
+        # number at padding, since a product of -inf with 0 would make gradients NaN.
         column = padding.to(k.dtype)[:, None, :, None] * (torch.finfo(k.dtype).min / 4)
         factors = [*factors, (k.new_ones((1, 1, 1, 1)), column)]
         terms = replace(terms, key_padding=None)
     others = (terms.bias, terms.content_bias, terms.key_padding)
-    is_causal = terms.causal and all(part is None for part in others)  # by the kernel itself
+    is_causal = terms.causal and all(part is None for part in others)  # masked by the kernel itself
     parts = [] if is_causal else terms.biases(q)
     mask = _in_step(parts).expand(*q.shape[:3], keys) if parts else None
     width = v.size(-1)
     if factors:
         q, k, scale = _appended(q, k, scale, factors)
-    if q.size(-1) > width:  # the kernels require the same width of all three
+    if q.size(-1) > width:  # kernels require one width of all three
         v = F.pad(v, (0, q.size(-1) - width))
     out = kernel(q, k, v, attn_mask=mask, is_causal=is_causal, dropout_p=dropout_p, scale=scale)
     return out[..., :width]

@@ -1,4 +1,4 @@
-"""The layout of a batch: real tokens first in every row, and runs of rows of one sentence."""
+"""The layout of a batch: right-padded rows, and runs of rows that share a source sentence."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from .compiled import may_read
 
 
 class RightPadded(NamedTuple):
-    """A batch whose real tokens come first in every row, so that a column is a position and one
-    bias serves the whole batch.
+    """A batch whose real tokens come first in every row.
 
-    ``tokens``: (B, T). ``padding``: (B, T) bool, True at padding, or None without any. ``columns``:
-    (B, T), the original column of each column, or None where nothing moved.
+    Columns are then positions, and one bias serves the whole batch.
+
+    Attributes:
+        tokens: (B, T).
+        padding: (B, T) bool, True at padding, or None without any.
+        columns: (B, T), the original column of each column, or None where nothing moved.
     """
 
     tokens: Tensor
@@ -32,10 +35,10 @@ class RightPadded(NamedTuple):
 
 
 def right_pad(tokens: Tensor, pad: int) -> RightPadded:
-    """Moves padding behind the real tokens (B, T). fairseq pads sources on the left by default.
+    """``tokens`` (B, T), by default padded on the left by fairseq, with padding at the end.
 
-    On a CPU, a batch without padding, or with padding at the end, is returned unchanged. Elsewhere
-    nothing is read from the device, and the tokens are always moved.
+    On a CPU, a batch without padding, or with padding at the end, is returned unchanged. On other
+    devices and in compiled graphs, values are not read, and ``columns`` are always given.
     """
     padding = tokens.eq(pad)
     if may_read(tokens):
@@ -53,9 +56,9 @@ def gather_columns(values: Tensor, columns: Tensor) -> Tensor:
 
 
 def key_padding_of(padding: Optional[Tensor]) -> Optional[Tensor]:
-    """``padding`` (B, S) -> the key padding mask of attention, or None without padding.
+    """``padding`` (B, S), True at padding -> the key padding mask of attention, or None.
 
-    A row of padding alone is not masked: its softmax would be 0/0, and the NaN would reach the
+    Rows of padding alone are not masked: their softmax would be 0/0, and the NaN would reach the
     gradient of the whole batch. The output of such a row is never used.
     """
     return None if padding is None else padding & ~padding.all(dim=1, keepdim=True)
@@ -64,16 +67,17 @@ def key_padding_of(padding: Optional[Tensor]) -> Optional[Tensor]:
 def regroup(order: Tensor, rows: int, beams: int) -> Tuple[int, Optional[Tensor]]:
     """The runs of rows after reordering: row r becomes what row ``order[r]`` was.
 
-    A run of ``beams`` rows has one source sentence, so what depends on the source alone is
-    computed, stored and moved once per run.
+    A run of ``beams`` rows has one source sentence. What depends on the source alone is computed,
+    stored and moved once per run.
 
     Args:
-        order: (rows',) indices into the old rows.
+        order: (rows',) indices of old rows.
         rows: number of old rows, in runs of ``beams``.
+        beams: length of the old runs.
 
     Returns:
-        The new length of the runs (1 where they are irregular: always true, only slower), and the
-        old run of each new one, (rows' / length,), or None where every row stays in its run.
+        The new length of runs (1 where they are irregular: always valid, but slower), and the old
+        run of each new one, (rows' / length,), or None where every row stays in its run.
     """
     sentence = order.div(beams, rounding_mode="floor")
     if order.numel() == rows:

@@ -10,18 +10,18 @@ from torch import Tensor
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# Kinds of calls (precisions, masks present or not) of one part before torch gives up on it.
+# Graphs of one function (by precision, by which masks there are) before torch gives up on it.
 _VARIANTS = 64
 
-# Whether torch.export traces a program, which is one for all sizes: no branch may depend on them.
-# torch 2.6 has no such function.
+# Whether torch.export traces a program. It serves all sizes, so no branch may depend on a size.
+# torch 2.6 lacks this function.
 is_exporting: Callable[[], bool] = getattr(torch.compiler, "is_exporting", lambda: False)
 
 
 def may_read(x: Tensor) -> bool:
-    """Whether code may branch on the values of ``x``: on a CPU, outside of a graph.
+    """Whether code may branch on the values of ``x``: on a CPU, outside of compiled graphs.
 
-    On a GPU a branch waits for all kernels that were started, and a graph has no branches.
+    On a GPU a branch waits for all kernels launched before, and a compiled graph has no branches.
     """
     return x.device.type == "cpu" and not torch.compiler.is_compiling()
 

@@ -1,15 +1,15 @@
-"""Label-smoothed cross-entropy without writing out all logits.
+"""Label-smoothed cross-entropy that never stores all logits.
 
-fairseq's ``label_smoothed_nll_loss`` writes log-probabilities of (N, V), sums them, picks one of
-each row, and its gradient fills three more tensors of that size. Here the value and the gradient
-come from blocks of rows that stay in the processor's cache:
+fairseq's ``label_smoothed_nll_loss`` stores log-probabilities (N, V), sums them and picks one per
+row, and its backward pass fills three more tensors of that size. Here loss and gradient are
+computed from blocks of rows that fit the processor's cache:
 
     nll_i    = lse_i - l_i[t_i],                        lse_i = log sum_v exp(l_i[v])
     smooth_i = V lse_i - sum_v l_i[v]
     loss     = sum_i (1 - eps - eps_v) nll_i + eps_v smooth_i,     eps_v = eps / (V - 1)
 
-over the rows i whose target t_i is not padding. The factors of p = softmax(l) in its gradient add
-up to one:
+over the rows i whose target t_i is not padding. In the gradient, the factors of p = softmax(l) sum
+to 1:
 
     d loss / d l_i[v] = p_i[v] - (1 - eps - eps_v) [v = t_i] - eps_v
 """
@@ -26,18 +26,18 @@ from .compiled import compiled, may_read
 from .linear import add_product, product
 from .precision import at_least_float32
 
-# Logits of a block, 4 MiB in float32, which stay in a core's caches; but at least _ROWS rows,
-# since each block reads the whole weight and adds to its whole gradient. Measured on one core of an
-# Intel Xeon with AVX-512: at 6,040 words 170 to 350 rows are equal and 43 take a quarter longer; at
-# 32,000 words 130 rows take half the time of 16.
+# Logits of a block, 4 MiB in float32, which fit a core's caches; but at least _ROWS rows, since
+# each block reads the whole weight and adds to its whole gradient. Measured on one core of an Intel
+# Xeon with AVX-512: at V = 6,040, 170 to 350 rows are equally fast and 43 take a quarter longer; at
+# V = 32,000, 130 rows take half the time of 16.
 _LOGITS = 1 << 20
 _ROWS = 192
-# On other devices, where a block has to occupy the whole processor: 512 MiB in float32.
+# On other devices, where a block has to occupy the whole device: 512 MiB in float32.
 _LOGITS_ON_DEVICE = 1 << 27
-# float16 has no numbers as small as most probabilities: gradients are stored times this until
-# they are scaled.
+# Gradients are stored multiplied by this until the backward pass scales them: most probabilities
+# are too small for float16.
 _GAIN = {torch.float16: 1024.0}
-# A probability below this is not exact enough in float32 to take the logarithm of.
+# Probabilities below this are too inexact in float32 for a logarithm.
 _TINY = 1e-30
 
 
@@ -50,24 +50,25 @@ def from_features(
     *,
     compile_blocks: bool = False,
 ) -> Tuple[Tensor, Tensor]:
-    """Sum of the smoothed loss and sum of -log p(target), scalars in float32 or better, of logits
-    ``features @ weight.t()``: ``features`` (N, E), ``weight`` (V, E), ``targets`` (N,).
+    """Sums of the smoothed loss and of -log p(target), for logits ``features @ weight.t()``.
 
-    Only the first has a gradient. Rows whose target is ``pad`` are left out. ``eps``: weight of the
-    uniform distribution over V words, the target included.
+    Both are scalars in float32 or better; only the first has a gradient. Logits exist for a block
+    of rows at a time: its gradients are computed with its loss, and the backward pass scales them.
 
-    No (N, V) tensor ever exists: the gradients of a block of rows are computed at once with its
-    loss, and the backward pass only scales them. ``compile_blocks``: fuse the passes over a block,
-    on a device other than a CPU.
+    Args:
+        features: (N, E); weight: (V, E); targets: (N,).
+        eps: weight of the uniform distribution over the V - 1 words other than the target.
+        pad: target of the rows that are left out.
+        compile_blocks: fuse the passes over a block, on devices other than a CPU.
     """
     loss, nll = _FromFeatures.apply(features, weight, targets, eps, pad, compile_blocks)
     return loss, nll
 
 
 def serves(weight: Tensor) -> bool:
-    """Whether :func:`from_features` takes features and output layer of this device and precision.
+    """Whether :func:`from_features` supports the device and precision of ``weight``.
 
-    The gradient of a float16 weight needs products with sums in float32 (torch 2.8, CUDA).
+    The gradient of a float16 weight requires products summed in float32 (torch 2.8, CUDA).
     """
     if weight.device.type == "cpu":
         return weight.dtype in (torch.float32, torch.float64)
@@ -75,13 +76,13 @@ def serves(weight: Tensor) -> bool:
 
 
 def _blocks(rows: int, vocabulary: int, on_cpu: bool) -> range:
-    """The first row of each block."""
+    """First rows of the blocks; the step is the number of rows of a block."""
     logits = _LOGITS if on_cpu else _LOGITS_ON_DEVICE
     return range(0, rows, max(_ROWS, logits // vocabulary))
 
 
 class _FromFeatures(torch.autograd.Function):
-    """Saves the gradients of features and weight."""
+    """Autograd function of :func:`from_features`; its forward pass computes the gradients."""
 
     @staticmethod
     def forward(
@@ -94,7 +95,7 @@ class _FromFeatures(torch.autograd.Function):
         compile_blocks: bool,
     ) -> Tuple[Tensor, Tensor]:
         real, targets = targets.ne(pad).unsqueeze(1), targets.unsqueeze(1)  # (N, 1)
-        rows: Optional[Tensor] = None  # of real tokens, where padding is left out
+        rows: Optional[Tensor] = None  # of real tokens, unless all are
         if not may_read(features):
             x = features.masked_fill(~real, 0.0)
         elif bool(real.all()):
@@ -131,12 +132,12 @@ def _loss_and_gradients(
     needed: Tuple[bool, ...],
     compile_blocks: bool,
 ) -> Tuple[Tensor, Tensor, Optional[Tensor], Optional[Tensor]]:
-    """Loss, -log p, and d loss / d x and d loss / d weight times their gain, of ``x`` (N, E),
-    ``weight`` (V, E), ``targets`` and ``real`` (N, 1); None for a gradient that is not ``needed``.
+    """Loss, sum of -log p(target), and the gradients (N, E) and (V, E) times ``_GAIN``, or None.
 
-    ``x`` is 0 in rows that are not ``real``, of which there are none on a CPU. What all logits have
-    in common, ``eps_v`` in the gradient and the sum in the loss, is never added to a block: it
-    comes from the sums of ``x`` and ``weight``.
+    ``x`` (N, E), ``weight`` (V, E), ``targets`` and ``real`` (N, 1). ``x`` is 0 in rows that are
+    not ``real``; on a CPU there are none. ``needed``: whether to compute the gradients of ``x`` and
+    ``weight``. Their term ``eps_v`` and the sum of all logits in the loss are computed from the
+    sums of ``x`` and ``weight``, without a pass over a block.
     """
     vocabulary, dtype = weight.size(0), at_least_float32(weight.dtype)
     share, gain = eps / (vocabulary - 1), _GAIN.get(weight.dtype, 1.0)
@@ -170,9 +171,10 @@ def _loss_and_gradients(
 def _masked_block(
     logits: Tensor, target: Tensor, real: Tensor, at_target: float, gain: float
 ) -> Tuple[Tensor, Tensor]:
-    """``logits`` (M, V), ``target`` and ``real`` (M, 1) -> the sums of -log p(target) and of
-    log-sum-exp over the real rows, (2,) in float64; and (M, V) in the precision of the logits, p
-    less ``at_target`` at the target, times ``gain``, 0 in the other rows.
+    """``logits`` (M, V), ``target`` and ``real`` (M, 1) -> sums over real rows and a gradient.
+
+    The sums of -log p(target) and of log-sum-exp, (2,) in float64; and p, minus ``at_target`` at
+    the target, times ``gain``, or 0 in other rows: (M, V) in the precision of the logits.
     """
     logs = torch.log_softmax(logits, 1, dtype=at_least_float32(logits.dtype))
     log_p = logs.gather(1, target)
@@ -183,7 +185,7 @@ def _masked_block(
 
 
 def _block(logits: Tensor, target: Tensor, at_target: float) -> Tuple[Tensor, Tensor]:
-    """:func:`_masked_block` of real rows alone: two passes fewer over the probabilities."""
+    """:func:`_masked_block` for real rows only, gain 1: two passes fewer over probabilities."""
     p = torch.softmax(logits, 1)
     of_target = p.gather(1, target)
     nll = -of_target.log()

@@ -1,4 +1,4 @@
-"""Dropout with cheap random numbers on a CPU."""
+"""Dropout with 16-bit random numbers on a CPU."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from torch import Tensor
 
 from .compiled import may_read
 
-_STEPS = 1 << 16  # one 16-bit random number decides over one value
+_STEPS = 1 << 16  # values of a 16-bit random number
 
 
 def dropout(x: Tensor, p: float) -> Tensor:
-    """Each value of ``x`` is 0 with probability ``p``, and otherwise divided by ``1 - p``.
+    """``x`` with each value set to 0 with probability ``p``, and otherwise divided by ``1 - p``.
 
-    torch draws a 53-bit number for each value, one after the other on a single core: a seventh of
-    a training step of the tiny models on two cores. Here 16 bits are compared with ``p``, which is
-    rounded to a multiple of 1/65536 (and the divisor with it, so that the expectation stays exact),
-    and a draw of 64 serves four values. On other devices, and in a compiled graph, this is torch's
-    own.
+    On a CPU, ``F.dropout`` draws a 53-bit number for each value, one by one on a single core: a
+    seventh of a training step of the tiny models on two cores. Here one draw of 64 bits serves four
+    values, each of which compares 16 bits with ``p``. So ``p`` is rounded to a multiple of 1/65536,
+    also in the divisor: the expectation stays exact. ``F.dropout`` itself serves other devices,
+    compiled graphs, and a ``p`` that rounds to 0 or 1.
     """
     dropped = round(p * _STEPS)
     if not (may_read(x) and 0 < dropped < _STEPS):

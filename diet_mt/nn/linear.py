@@ -1,13 +1,12 @@
-"""Products with weights by the faster of torch's two libraries on the processor at hand.
+"""Linear layers by the faster of torch's two CPU libraries, MKL and oneDNN.
 
-torch computes the float32 product of a linear layer with MKL, which takes a slow path on processors
-that are not Intel's: 85 to 92 GFLOP/s on a core of an AMD EPYC with AVX-512, where oneDNN, the
-other library inside torch, does 165 to 205 with the same error. On Intel's processors both are
-equal (within 8 %, on a Xeon with AVX-512), and MKL spares a copy.
+torch computes float32 products of linear layers with MKL, which takes a slow path on processors
+that are not Intel's: 85 to 92 GFLOP/s on a core of an AMD EPYC with AVX-512, against 165 to 205
+with oneDNN, at the same error. On an Intel Xeon with AVX-512 both are equally fast (within 8 %),
+and MKL saves a copy.
 
-So the rule is: oneDNN on x86 processors of other makers, for products large enough; F.linear
-everywhere else. A fixed rule rather than a measurement at the start, since two runs of one training
-have to give the same bytes.
+So oneDNN computes large products on x86 processors of AMD and Hygon, and F.linear all others. The
+rule is fixed rather than measured at the start, so that a training is reproducible to the byte.
 """
 
 from __future__ import annotations
@@ -21,23 +20,23 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-# Multiplications below which the call costs more than oneDNN gains.
+# Multiplications of a product below which the call costs more than oneDNN saves.
 _SMALLEST = 1 << 21
-# The gradient of a weight needs a transposed copy of one operand. It pays from this width of the
-# other on: with 128 x 128 the copy takes what oneDNN gains.
+# The gradient of a weight needs a transposed copy of the narrower operand, which pays if the other
+# is at least this wide: at 128 x 128 the copy costs what oneDNN saves.
 _WIDEST_FROM = 256
 _MAKERS = ("AuthenticAMD", "HygonGenuine")
 
 
 class Linear(nn.Linear):
-    """``nn.Linear`` over :func:`linear`: the same parameters, state dict and values to rounding."""
+    """``nn.Linear`` over :func:`linear`: same parameters, state dict, values up to rounding."""
 
     def forward(self, input: Tensor) -> Tensor:
         if torch.jit.is_scripting():
             return F.linear(input, self.weight, self.bias)
         return linear(input, self.weight, self.bias)
 
-    # torch.ao quantizes layers of the class nn.Linear alone, and would silently leave these out.
+    # torch.ao quantizes only layers of the class nn.Linear, and would silently skip these.
     __jit_unused_properties__ = ("qconfig",)
 
     @property
@@ -52,9 +51,9 @@ class Linear(nn.Linear):
 
 
 def use_fast_products(model: nn.Module) -> None:
-    """Turns each ``nn.Linear`` inside ``model`` into :class:`Linear`, subclasses excepted.
+    """Turns each ``nn.Linear`` inside ``model`` into :class:`Linear`, except subclasses.
 
-    Only the class changes: parameters, hooks and names stay, and what is tied stays tied.
+    Only the class changes: parameters, hooks, names and tied weights stay.
     """
     for module in model.modules():
         if type(module) is nn.Linear:
@@ -70,18 +69,19 @@ def linear(x: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Tensor:
 
 
 def product(x: Tensor, weight: Tensor) -> Tensor:
-    """As :func:`linear`, for ``x`` (N, E), any strides of ``weight``, and no gradient."""
+    """:func:`linear` of ``x`` (N, E), without bias or gradient; any strides of ``weight``."""
     if one_dnn_serves(x, weight, None):
         return _one_dnn(x.contiguous(), weight)
     return F.linear(x, weight)
 
 
 def add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
-    """Adds left^T right, of ``left`` (N, E') and ``right`` (N, E), to ``total`` (E', E), which may
-    be more precise than they are.
+    """Adds left^T right to ``total`` (E', E), in place and in the precision of ``total``.
+
+    ``left`` (N, E') and ``right`` (N, E) may be less precise.
     """
     if total.dtype != left.dtype:
-        half = left.device.type == "cuda" and left.dtype == torch.float16  # its range is too small
+        half = left.device.type == "cuda" and left.dtype == torch.float16  # sums could overflow
         multiply: Any = torch.mm
         total += multiply(left.t(), right, **{"out_dtype": total.dtype} if half else {})
     elif one_dnn_serves(right.t(), left.t(), None):
@@ -92,18 +92,18 @@ def add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
 
 @lru_cache(maxsize=1)
 def one_dnn_is_faster() -> bool:
-    """Whether products on this processor are for oneDNN."""
+    """Whether oneDNN is the faster library on this processor."""
     return (
         hasattr(torch.ops.mkldnn, "_linear_pointwise")
         and torch.backends.mkldnn.is_available()
-        and torch.backends.mkl.is_available()  # without it torch is built over another library
+        and torch.backends.mkl.is_available()  # otherwise F.linear uses a third library
         and torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
         and _maker() in _MAKERS
     )
 
 
 def _maker(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
-    """The maker of this x86 processor as it names itself, or something else."""
+    """Vendor string of an x86 processor, such as ``AuthenticAMD``; another text elsewhere."""
     if cpuinfo.is_file():  # Linux
         _, _, rest = cpuinfo.read_text(encoding="utf-8", errors="replace").partition("vendor_id")
         return rest.partition("\n")[0].strip("\t :")
@@ -112,13 +112,15 @@ def _maker(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
 
 
 def one_dnn_serves(x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> bool:
-    """Whether oneDNN is to compute x weight^T + bias: for plain float32 tensors on a CPU, outside
-    of autocast and of graphs of ``torch.compile``.
+    """Whether oneDNN computes x weight^T + bias.
+
+    For large products of plain float32 tensors on a CPU, outside of autocast, tracing and
+    ``torch.compile``.
     """
     if torch.compiler.is_compiling() or not one_dnn_is_faster():
         return False
     return (
-        not torch.jit.is_tracing()  # first: sizes are tensors then
+        not torch.jit.is_tracing()  # checked first: it makes sizes tensors
         and all(_is_plain(tensor) for tensor in (x, weight, bias) if tensor is not None)
         and x.numel() * weight.size(0) >= _SMALLEST
         and weight.dim() == 2
@@ -129,7 +131,7 @@ def one_dnn_serves(x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> bool:
 
 
 def _is_plain(tensor: Tensor) -> bool:
-    """Whether this is a dense float32 tensor of no special class on a CPU."""
+    """Whether ``tensor`` is a dense float32 Tensor or Parameter (no subclass) on a CPU."""
     return (
         type(tensor) in (Tensor, nn.Parameter)
         and tensor.device.type == "cpu"
@@ -139,13 +141,13 @@ def _is_plain(tensor: Tensor) -> bool:
 
 
 def _one_dnn(x: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Tensor:
-    """``x`` (N, E), without gaps, times weight^T, plus bias; ``weight`` (E', E), any strides."""
+    """x weight^T + bias of a contiguous ``x`` (N, E) and ``weight`` (E', E) of any strides."""
     out: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
     return out
 
 
 class _Linear(torch.autograd.Function):
-    """Product and both gradients by oneDNN."""
+    """Autograd function of a linear layer by oneDNN, with its gradients."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
@@ -157,7 +159,7 @@ class _Linear(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> Tuple[Optional[Tensor], ...]:
         x, weight = ctx.saved_tensors
         for_x, for_weight, for_bias = ctx.needs_input_grad
-        if torch.is_grad_enabled():  # for a gradient of the gradient
+        if torch.is_grad_enabled():  # the gradients have to be differentiable
             dx = gradient @ weight if for_x else None
             dw = gradient.t() @ x if for_weight else None
         else:
@@ -168,11 +170,11 @@ class _Linear(torch.autograd.Function):
 
 
 def _transposed_product(left: Tensor, right: Tensor) -> Tensor:
-    """left^T right, (E', E), of ``left`` (N, E') and ``right`` (N, E)."""
+    """left^T right, (E', E), for ``left`` (N, E') and ``right`` (N, E)."""
     if max(left.size(1), right.size(1)) < _WIDEST_FROM:
         return left.t() @ right
-    # oneDNN reads its second operand with any strides, its first without gaps: of the two forms the
-    # one that copies less.
+    # oneDNN needs a contiguous first operand and supports any strides of the second: the narrower
+    # one is copied.
     if right.size(1) <= left.size(1):
         return _one_dnn(right.t().contiguous(), left.t()).t()
     return _one_dnn(left.t().contiguous(), right.t())

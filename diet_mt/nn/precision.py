@@ -23,17 +23,17 @@ def autocasts(device: torch.device) -> bool:
 
 
 def no_autocast(device: torch.device) -> ContextManager[object]:
-    """Products inside are taken in the precision of their operands, also under autocast."""
-    # torch.autocast itself would refuse such a device, and becomes part of an exported program.
+    """Context whose products have the precision of their operands, also under autocast."""
+    # torch.autocast does not support every device, and would be part of an exported program.
     if is_exporting() or not torch.amp.is_autocast_available(device.type):
         return nullcontext()
     return torch.autocast(device.type, enabled=False)
 
 
 def product(query: Tensor, key: Tensor) -> Tensor:
-    """F_Q (..., T, R) and F_K (..., S, R) -> F_Q F_K^T (..., T, S).
+    """Product of factors F_Q (..., T, R) and F_K (..., S, R): F_Q F_K^T (..., T, S).
 
-    Summed in the factors' own precision also under autocast: a rank of 64 or more adds up rounding.
+    Summed in the factors' precision also under autocast, whose rounding adds up from rank 64 on.
     """
     with no_autocast(query.device):
         return query @ key.transpose(-1, -2)

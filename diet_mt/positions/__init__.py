@@ -1,4 +1,4 @@
-"""Position encodings by name, the only place where a name chooses an encoding."""
+"""Position encodings by name; no other module maps names to encodings."""
 
 from __future__ import annotations
 
@@ -71,14 +71,14 @@ for _module, _class in (entry.split(".") for entry in REGISTRY):
     _encoding = getattr(import_module(f".{_module}", __name__), _class)
     NAMES[_encoding.name] = _encoding
 
-# The options of all encodings, by field.
+# The options of all encodings, by field name.
 OPTIONS: dict[str, Option] = {
     field: declared for encoding in NAMES.values() for field, declared in options_of(encoding)
 }
 
-# In the spelling of commands and architectures: diet_rel.
+# Names in the spelling of commands and architectures, such as diet_rel.
 COMMAND_NAMES = tuple(name.replace("-", "_") for name in NAMES)
-# Those that act at the input only.
+# Names of the encodings without positions inside attention.
 AT_INPUT = tuple(name for name, encoding in NAMES.items() if not encoding.acts_in)
 
 
@@ -94,11 +94,11 @@ def create(
     extrapolation: str = REFUSE,
     **options: Any,
 ) -> AttentionPositions:
-    """The encoding called ``name`` (``diet_rel`` or ``diet-rel``) as a module for attention of your
-    own, of one ``kind`` and with the sizes of :class:`AttentionShape`.
+    """An encoding as a module for one kind of attention of any PyTorch model.
 
-    ``max_length``: queries, and by default also keys, in tokens; ``options``: those of the
-    encoding, by field (see ``OPTIONS``).
+    ``name``: ``diet_rel`` or ``diet-rel``; ``max_length``: the largest number of queries, and by
+    default also of keys, in tokens; ``options``: those of the encoding, by field (see ``OPTIONS``).
+    The other arguments are fields of :class:`AttentionShape`.
 
     Raises :class:`UserError` for unknown names, invalid options, and a ``kind`` without positions.
     """
@@ -123,13 +123,13 @@ def build_position(
     layers: str | None = None,
     **options: Any,
 ) -> PositionEncoding:
-    """The encoding called ``name`` with its options by field (see ``OPTIONS``); None or False is
-    the encoding's own default.
+    """The encoding ``name`` with its options by field (see ``OPTIONS``).
 
-    ``kinds``: of attention to act in, separated by commas; ``at_input``: name of the encoding that
-    is added to the embeddings, which gets the options that it has and ``name`` has not; None for
-    either: the encoding's own. ``randomized``: the number of positions that training draws from.
-    ``layers``: those with positions inside attention, ``0:3,5`` or ``::2``; None for all.
+    ``kinds``: the kinds of attention in which it acts, separated by commas. ``at_input``: name of
+    the encoding added to the embeddings; it gets the options that ``name`` does not have.
+    ``randomized``: the number of positions from which training draws. ``layers``: those with
+    positions inside attention, ``0:3,5`` or ``::2``. None, or False for an option, is the default:
+    the encoding's own kinds, input and options, consecutive positions, all layers.
 
     Raises :class:`UserError` for an unknown name or invalid options.
     """
@@ -139,20 +139,20 @@ def build_position(
     encoding = _build("--position-encoding", name, sorted(NAMES), options)
     if at_input == encoding.own_input:
         at_input = None
-    words = encoding.acts_in if kinds is None else [word.strip() for word in kinds.split(",")]
+    chosen = encoding.acts_in if kinds is None else [kind.strip() for kind in kinds.split(",")]
     added = encoding
     if at_input is not None:
         added = _build("--position-input", at_input, AT_INPUT, of_input)
     at_sites = EncodingAtSites(
         inside=encoding,
         at_input=added,
-        kinds=tuple(sorted(set(words), key=lambda word: [*KINDS, word].index(word))),
+        kinds=tuple(sorted(set(chosen), key=lambda kind: [*KINDS, kind].index(kind))),
         layers=":" if layers is None else layers.replace(" ", ""),
         randomized=randomized,
     )
-    own = encoding.acts_in, encoding, ":", None
-    is_own = (at_sites.kinds, added, at_sites.layers, randomized) == own
-    return encoding if is_own else at_sites
+    defaults = encoding.acts_in, encoding, ":", None
+    is_default = (at_sites.kinds, added, at_sites.layers, randomized) == defaults
+    return encoding if is_default else at_sites
 
 
 def _build(
@@ -182,12 +182,12 @@ def _build(
 
 
 def _fields(name: str | None) -> set[str]:
-    """The options of an encoding, by field; none of an unknown one."""
+    """Field names of the options of an encoding; empty for an unknown ``name``."""
     return {field for field, _ in options_of(NAMES[name])} if name in NAMES else set()
 
 
 def defaults_of(option: str) -> dict[str, Any]:
-    """Encoding -> default of the option with the field name ``option``, where it has it."""
+    """Default of the field ``option`` in each encoding that has it, by encoding name."""
     defaults = {}
     for name, encoding in sorted(NAMES.items()):
         sharing = option == "sharing"

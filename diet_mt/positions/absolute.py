@@ -26,7 +26,7 @@ class InputEncoding(PositionEncoding):
 
 @dataclass(frozen=True)
 class NoPositions(PositionEncoding):
-    """A[i, j] = q_i . k_j / sqrt(D). Word order enters by the causal mask of the decoder only."""
+    """A[i, j] = q_i . k_j / sqrt(D): only the causal mask of the decoder depends on word order."""
 
     name = "none"
     acts_in = ()
@@ -35,15 +35,14 @@ class NoPositions(PositionEncoding):
 
 
 def sinusoids(length: int, width: int) -> Tensor:
-    """(n, E) float32: the sines of all E/2 frequencies, then their cosines."""
+    """Sinusoids of positions 0 to n - 1, (n, E) float32: E/2 sines, then E/2 cosines."""
     return sinusoids_at(torch.arange(length, dtype=torch.float64), width)
 
 
 def sinusoids_at(position: Tensor, width: int) -> Tensor:
     """Sinusoids of real-valued positions (...), computed in their precision: (..., E) float32."""
     half = width // 2
-    # Tensor2Tensor's spacing, which fairseq shares: wavelengths from 2 pi to 10000 * 2 pi, both
-    # ends included.
+    # Spacing of Tensor2Tensor and fairseq: wavelengths from 2 pi to 10000 * 2 pi, both included.
     step = math.log(10000.0) / max(half - 1, 1)
     pair = torch.arange(half, dtype=position.dtype, device=position.device)
     angle = position.unsqueeze(-1) * torch.exp(pair * -step)  # (..., E/2)
@@ -51,10 +50,10 @@ def sinusoids_at(position: Tensor, width: int) -> Tensor:
 
 
 class SinusoidalInput(InputPositions):
-    """The table of :func:`sinusoids`; no parameters, not in the checkpoint.
+    """Sinusoids at the input: a fixed table, which checkpoints do not contain.
 
-    ``first`` (1,): with weights of fairseq's Transformer, the position of the first token there. It
-    stays with them in checkpoints; angles are then those of fairseq, in float32.
+    ``first``: (1,), only with weights of fairseq's Transformer, the position of the first token
+    there. Checkpoints contain it; angles are then in float32, as in fairseq.
     """
 
     first: Tensor | None
@@ -73,7 +72,7 @@ class SinusoidalInput(InputPositions):
         return self.get_buffer("values")
 
     def rows(self, at: PositionRange) -> Tensor:
-        """Rows of these positions: (1, T, E), beyond the table by the formula."""
+        """Rows of these positions, (1, T, E); an extrapolated row is a value of the formula."""
         values = self.table()
         if required_size(at) <= self.max_positions or self.extrapolation == REFUSE:
             return super().rows(at)
@@ -90,7 +89,7 @@ class SinusoidalInput(InputPositions):
         if first is not None or self.first is not None:
             values, position = self.table(), torch.arange(len(self.table()), dtype=torch.float64)
             if first is not None:
-                state[f"{prefix}first"] = first = first.round()  # averaged, perhaps
+                state[f"{prefix}first"] = first = first.round()  # of averaged checkpoints
                 position = (position + first.cpu()).float()
             self.first = None if first is None else first.to(values)
             self.values = sinusoids_at(position, self.embed_dim).to(values)
@@ -99,13 +98,13 @@ class SinusoidalInput(InputPositions):
 
 @dataclass(frozen=True)
 class Sinusoidal(InputEncoding):
-    """Vaswani et al. 2017, "Attention Is All You Need" (arXiv:1706.03762), section 3.5:
+    """Sinusoids at the input (Vaswani et al. 2017, arXiv:1706.03762, section 3.5):
 
         x_i + [sin(i w); cos(i w)]
 
-    Where we differ from the print, with Tensor2Tensor and fairseq: sines and cosines are two blocks
-    of columns instead of alternating, and the longest wavelength is reached exactly. Unlike
-    fairseq the first token is position 0, not 2; with weights of fairseq's Transformer it is 2.
+    Where we differ, with Tensor2Tensor and fairseq: sines and cosines are two blocks of columns
+    instead of alternating, and the longest wavelength is exactly 10000 * 2 pi. The first token is
+    at position 0; in fairseq, and here with weights of fairseq's Transformer, it is at 2.
     """
 
     name = "sinusoidal"
@@ -117,7 +116,7 @@ class Sinusoidal(InputEncoding):
 
 
 class LearnedInput(InputPositions):
-    """P (n, E), initialized like the token embeddings: normal with standard deviation E^-0.5."""
+    """A learned table P (n, E), initialized like the token embeddings: normal with std E^-0.5."""
 
     def __init__(self, max_positions: int, width: int, std: float | None = None) -> None:
         super().__init__(max_positions, width)
@@ -136,9 +135,7 @@ class LearnedInput(InputPositions):
 
 @dataclass(frozen=True)
 class Learned(InputEncoding):
-    """Devlin et al. 2018, "BERT" (arXiv:1810.04805), section 3: x_i + P_i, one vector per
-    position for the whole stack.
-    """
+    """Learned vectors at the input, x_i + P_i (Devlin et al. 2018, arXiv:1810.04805, section 3)."""
 
     name = "learned"
     color = "#7f4a1e"
@@ -148,10 +145,10 @@ class Learned(InputEncoding):
 
 
 class ConcatInput(LearnedInput):
-    """P (n, R) in the last R of E columns, where the token embedding is 0.
+    """A learned table P (n, R) in the last R of E columns, where token embeddings are 0.
 
-    As large as the token embeddings: their rows, normal with (E-R)^-0.5, are scaled by sqrt(E) at
-    the input, these are not.
+    Initially normal with standard deviation 1, about that of token embeddings, which start with
+    (E-R)^-0.5 and are scaled by sqrt(E) at the input.
     """
 
     def __init__(self, max_positions: int, embed_dim: int, rank: int) -> None:
@@ -164,10 +161,10 @@ class ConcatInput(LearnedInput):
 
 @dataclass(frozen=True)
 class Concat(InputEncoding):
-    """[x_i ; P_i], x of width E - R and P of R: concatenation in place of the sum of Devlin et al.
+    """Concatenation [x_i ; P_i], with x of width E - R and learned P of width R, instead of a sum.
 
-    Token embeddings are narrower by R, also where they are tied to the output, which then has a
-    projection from E to E - R. R (``--position-rank``) is an eighth of E by default.
+    If token embeddings are tied to the output, there is a projection from E to E - R before it. R
+    (``--position-rank``) is an eighth of E by default.
     """
 
     name = "concat"

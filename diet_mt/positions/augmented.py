@@ -1,6 +1,6 @@
 """SHAPE and CAPE: sinusoids at the input, with randomly augmented positions in training.
 
-The draws are torch's own, so the seed that fairseq sets for every update repeats them.
+Draws use torch's generator, so they are repeated by the seed that fairseq sets for every update.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .position_ids import PositionRange, as_tensor, required_size
 
 
 class ShiftedInput(SinusoidalInput):
-    """Sinusoids; in training sentence b starts at position k_b, drawn from 0 to ``shift``."""
+    """Sinusoids; in training, a sentence starts at a random position from 0 to ``shift``."""
 
     def __init__(self, max_positions: int, embed_dim: int, shift: int) -> None:
         super().__init__(max_positions + shift, embed_dim)
@@ -38,15 +38,14 @@ class ShiftedInput(SinusoidalInput):
 
 @dataclass(frozen=True)
 class Shape(InputEncoding):
-    """Kiyono et al. 2021, "SHAPE: Shifted Absolute Position Embedding for Transformers"
-    (arXiv:2109.05644), section 3:
+    """SHAPE: shifted sinusoids (Kiyono et al. 2021, arXiv:2109.05644, section 3):
 
         x_i + [sin((i + k) w); cos((i + k) w)]
 
-    In training k is drawn for every sentence, uniformly from 0 to K (``--position-shift``, 500 as
-    in their experiments with WMT), source and target separately; otherwise k is 0. Where we differ:
-    the authors' code (butsugiri/shape) draws from 0 to K - 1 and decodes at k = K. The sinusoids
-    are those of ``sinusoidal``, which K = 0 is.
+    In training, k is drawn uniformly from 0 to K (``--position-shift``, 500 as in their experiments
+    with WMT) for every sentence, for source and target separately; otherwise it is 0. The sinusoids
+    are those of ``sinusoidal``, to which K = 0 is equivalent. Where we differ: the authors' code
+    (butsugiri/shape) draws from 0 to K - 1, and decodes with k = K.
     """
 
     name = "shape"
@@ -55,7 +54,7 @@ class Shape(InputEncoding):
     draws = True
 
     shift: int = option(
-        "--position-shift", 500, "largest shift of a sentence drawn in training", least=0
+        "--position-shift", 500, "maximum random offset of a sentence in training", least=0
     )
 
     def input_positions(self, max_positions: int, embed_dim: int) -> InputPositions:
@@ -63,10 +62,10 @@ class Shape(InputEncoding):
 
 
 class AugmentedInput(SinusoidalInput):
-    """Sinusoids; in training the positions of a sentence are (i + D + e_i) l.
+    """Sinusoids; in training, the positions of a sentence are (i + D + e_i) l.
 
-    D is uniform up to ``global_shift`` to both sides, e_i of every token up to ``local_shift``,
-    log l up to log ``global_scale``.
+    D, e_i of every token and log l are uniform between plus and minus ``global_shift``,
+    ``local_shift`` and log ``global_scale``.
     """
 
     def __init__(self, max_positions: int, embed_dim: int, encoding: Cape) -> None:
@@ -83,7 +82,7 @@ class AugmentedInput(SinusoidalInput):
         return sinusoids_at(positions, self.embed_dim).to(rows.dtype)
 
     def augmented(self, position: Tensor, sentences: int) -> Tensor:
-        """Positions (T,) -> drawn positions of every sentence, (B, T) in float64."""
+        """Positions (T,) -> augmented positions of every sentence, (B, T) in float64."""
 
         def uniform(width: int, limit: float) -> Tensor:
             size = sentences, width
@@ -95,17 +94,16 @@ class AugmentedInput(SinusoidalInput):
 
 @dataclass(frozen=True)
 class Cape(InputEncoding):
-    """Likhomanenko et al. 2021, "CAPE: Encoding Relative Positions with Continuous Augmented
-    Positional Embeddings" (arXiv:2106.03143), section 3:
+    """CAPE: augmented sinusoids (Likhomanenko et al. 2021, arXiv:2106.03143, section 3):
 
         x_i + [sin(p_i w); cos(p_i w)], p_i = (i + D + e_i) l in training, otherwise i
 
-    Every sentence has its own D and l, every token its own e_i (``--position-global-shift``,
-    ``--position-local-shift``, ``--position-global-scale``); the defaults, 5, 0.5 and 1.03, are the
-    authors' for text. As theirs for text, positions count from the first token; their mean is
-    subtracted for speech only, and a decoder could not: it does not know the length of its output.
-    Where we differ: source and target are drawn separately, and positions of the source are not
-    scaled to the lengths of the target. The sinusoids are those of ``sinusoidal``.
+    D (``--position-global-shift``) and l (``--position-global-scale``) are drawn for every
+    sentence, e_i (``--position-local-shift``) for every token; the defaults 5, 1.03 and 0.5 are the
+    authors' for text. Positions count from the first token, as theirs for text; they subtract the
+    mean position for speech only, and a decoder does not know the length of its output. The
+    sinusoids are those of ``sinusoidal``. Where we differ: source and target are drawn separately,
+    and positions of the source are not scaled to the lengths of the target.
     """
 
     name = "cape"
@@ -114,13 +112,13 @@ class Cape(InputEncoding):
     draws = True
 
     global_shift: float = option(
-        "--position-global-shift", 5.0, "largest shift of a sentence drawn in training", least=0
+        "--position-global-shift", 5.0, "maximum random shift of a sentence in training", least=0
     )
     local_shift: float = option(
-        "--position-local-shift", 0.5, "largest shift of a token drawn in training", least=0
+        "--position-local-shift", 0.5, "maximum random shift of a token in training", least=0
     )
     global_scale: float = option(
-        "--position-global-scale", 1.03, "largest factor of a sentence drawn in training"
+        "--position-global-scale", 1.03, "maximum random scale of a sentence in training"
     )
 
     def input_positions(self, max_positions: int, embed_dim: int) -> InputPositions:

@@ -6,18 +6,18 @@
 
 Positions count real tokens: the first real token of a sentence is position 0. The stacks bring
 every batch into right-padded form first, so column and position agree and one bias serves all
-sentences. (With padding on the left it would differ by row and cost B times more.) An encoding gets
-two position ranges (``position_ids.py``): those of T queries, and those of the first S tokens as
-keys. Decoding step t has the queries ``range(t, t + 1)``. The *distance* of query i and key j is
-i - j.
+sentences. (With padding on the left, it would differ by sentence and cost B times as much.) An
+encoding receives two position ranges (``position_ids.py``): of T queries, and of the first S tokens
+as keys. In decoding step t, the queries are ``range(t, t + 1)``. The *distance* of query i and key
+j is i - j.
 
 An encoding can act at two sites:
 
 - :meth:`PositionEncoding.input_positions`: added to the token embeddings, once per stack;
 - :meth:`PositionEncoding.attention_positions`: inside attention, for one kind of attention of one
   stack. A bias of the logits that does not depend on the content is an :class:`AttentionBias` with
-  one method; all others return :class:`~diet_mt.positions.terms.PositionTerms` of their own, which
-  work on queries, keys and values.
+  one method; other encodings return a subclass of
+  :class:`~diet_mt.positions.terms.PositionTerms`, with methods on queries, keys and values.
 """
 
 from __future__ import annotations
@@ -47,26 +47,26 @@ SHARING = ("none", "head-wise", "layer-wise")
 # Standard deviation of learned tables that do not start at 0: BERT's (Devlin et al. 2018).
 INIT_STD = 0.02
 
-# The kinds of attention: self-attention of either stack, and that of the decoder over the encoder.
+# The kinds of attention: self-attention of encoder and decoder, and cross-attention.
 ENCODER, DECODER, CROSS = KINDS = ("encoder", "decoder", "cross")
 SELF_ATTENTION = (ENCODER, DECODER)
 
 Entry = TypeVar("Entry")
-# Of FlexAttention: the logit and the indices of sentence, head, query and key -> the logit.
+# ``score_mod`` of FlexAttention: a logit, its sentence, head, query and key -> the new logit.
 ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
-# The longest queries and keys of each kind of attention, in tokens.
+# Largest numbers of queries and keys, in tokens, of each kind of attention.
 Lengths = Mapping[str, tuple[int, int]]
 
 
 @dataclass(frozen=True)
 class AttentionShape:
-    """Sizes and kind of one attention of one stack.
+    """Sizes of one kind of attention in all layers of one stack.
 
-    ``layers`` L; ``heads`` H; ``head_dim`` D; ``max_queries`` and ``max_keys`` in tokens; ``kind``
-    is ``ENCODER``, ``DECODER`` (causal) or ``CROSS``. ``first_is_cls``: the token at position 0
-    represents the whole sentence, as [CLS] does in BERT. ``extrapolation``: the rule for sentences
-    longer than the tables, one of ``EXTRAPOLATIONS``. ``skipped``: layers without positions;
-    the L of tables and terms counts the others.
+    ``layers`` L; ``heads`` H; ``head_dim`` D; ``max_queries`` and ``max_keys`` in tokens; ``kind``:
+    ``ENCODER``, ``DECODER`` (causal) or ``CROSS``. ``first_is_cls``: whether the token at position
+    0 represents the whole sentence, as [CLS] in BERT. ``extrapolation``: the rule for sentences
+    longer than the tables, one of ``EXTRAPOLATIONS``. ``skipped``: layers without positions, which
+    the L of tables and terms excludes.
     """
 
     layers: int
@@ -81,17 +81,17 @@ class AttentionShape:
 
     @property
     def embed_dim(self) -> int:
-        """E of the stack of the queries."""
+        """Model width E of the stack with the queries."""
         return self.heads * self.head_dim
 
 
 def normal(size: Sequence[int], std: float = INIT_STD) -> Tensor:
-    """Initial values of a table."""
+    """Initial values of a table, normal with standard deviation ``std``."""
     return torch.empty(*size).normal_(std=std)
 
 
 class Table(nn.Module):
-    """Named parameters of one layer, from their initial values."""
+    """Named parameters of one layer, given their initial values."""
 
     def __init__(self, **values: Tensor) -> None:
         super().__init__()
@@ -102,10 +102,10 @@ class Table(nn.Module):
 class LayerTables(nn.Module):
     """Parameters for all L layers of one kind of attention.
 
-    ``make_table(heads)`` builds those of one layer, if there are any. Sharing decides how often it
-    is called and with how many heads (paper, section 4.4): ``none`` L times with H heads,
-    ``head-wise`` L times with one, ``layer-wise`` once with H. Tables of single layers are in a
-    list named ``layers`` so that fairseq's layer pruning renumbers them together with their layers.
+    ``make_table(heads)``, or None without parameters, creates those of one layer. ``sharing``
+    determines its calls (paper, section 4.4): ``none``, L times with H heads; ``head-wise``, L
+    times with one head; ``layer-wise``, once with H heads. Tables of single layers are in a list
+    named ``layers`` so that fairseq's layer pruning renumbers them together with their layers.
     """
 
     like: Tensor  # (0,), with the model's device and precision
@@ -121,7 +121,7 @@ class LayerTables(nn.Module):
         self.sharing = sharing
         self.shared: Table | None = None
         self.layers = nn.ModuleList()
-        # Formulas are evaluated when used, since half precision would round a buffer.
+        # No buffers of computed values, such as angles: half precision would round them.
         self.register_buffer("like", torch.empty(0), persistent=False)
         heads = 1 if sharing == "head-wise" else shape.heads
         if make_table is not None and sharing == "layer-wise":
@@ -139,15 +139,15 @@ class LayerTables(nn.Module):
         return [table for n, table in enumerate(self.layers) if n not in self.shape.skipped]
 
     def per_layer(self, entries: list[Entry]) -> list[Entry]:
-        """L entries, from one per layer or a single one that all layers share."""
+        """L entries: ``entries`` itself, or its single entry repeated for all layers."""
         count = self.shape.layers - len(self.shape.skipped)
         return entries * count if len(entries) == 1 else entries
 
     def stacked(self, name: str, at: PositionRange | None = None, *, zero: int = 0) -> Tensor:
-        """The parameter ``name`` of every table, all rows (along dimension 1) or those ``at`` these
-        indices: (L|1, H|1, ...). ``zero``: the row of position or distance 0.
+        """The parameter ``name`` of all tables, (L|1, H|1, ...), at least in float32.
 
-        In float32 or better, also in a model of half precision.
+        ``at``: indices of rows (dimension 1 of a table), by default all; ``zero``: the row of
+        position or distance 0.
         """
         tables = [getattr(table, name) for table in self.tables()]
 
@@ -165,8 +165,10 @@ class LayerTables(nn.Module):
         return stack.to(at_least_float32(stack.dtype))
 
     def resized(self, table: Tensor, own: Tensor, lengths: Lengths) -> Tensor:
-        """``table``, a parameter of a model for other ``lengths``, in the size of ``own``, the same
-        parameter of this module. By default rows are positions.
+        """``table``, a parameter of a model for other ``lengths``, in the size of ``own``.
+
+        ``own``: the same parameter of this module, by default with a row per position. Raises
+        :class:`UserError` if ``table`` is too short and the model does not extrapolate.
         """
         if table.shape == own.shape:
             return table
@@ -177,7 +179,7 @@ class LayerTables(nn.Module):
 
 
 def projections(heads: int, shape: AttentionShape) -> Table:
-    """``query`` and ``key`` of one layer, from positions (n, E): (H|1, E, D) each."""
+    """Projections ``query`` and ``key`` of one layer for positions (n, E): (H|1, E, D) each."""
     size = heads, shape.embed_dim, shape.head_dim
     return Table(query=normal(size), key=normal(size))
 
@@ -185,11 +187,11 @@ def projections(heads: int, shape: AttentionShape) -> Table:
 class AttentionPositions(LayerTables, ABC):
     """The positional part of all L layers of one kind of attention."""
 
-    # Whether there are tables that end, at max_queries and max_keys.
+    # Whether tables limit positions, to max_queries and max_keys.
     limited: ClassVar[bool] = True
-    # Factor of q k^T: D^-0.5, times the factor of the encoding (TUPE, DeBERTa).
+    # Factor of q k^T: D^-0.5, times ``content_scale`` of the encoding (TUPE, DeBERTa).
     scale: float
-    # The attention modules of the L layers in a model, whose projections positions may use.
+    # Attention modules of the layers with positions, whose projections an encoding may use.
     attention: Sequence[Any] = ()
 
     @property
@@ -198,7 +200,7 @@ class AttentionPositions(LayerTables, ABC):
         return self.limited and self.shape.extrapolation == REFUSE
 
     def for_layers(self, queries: PositionRange, keys: PositionRange) -> list[PositionTerms]:
-        """The terms of each layer, for T queries over S keys."""
+        """Terms of each layer for T queries over S keys, both checked by :meth:`check`."""
         self.check(queries, keys)
         terms = [*self.per_layer(self.terms(queries, keys))]
         for layer in sorted(self.shape.skipped):
@@ -213,14 +215,15 @@ class AttentionPositions(LayerTables, ABC):
             check_size(keys, self.shape.max_keys, can_extrapolate=can_extrapolate)
 
     def score_mods(self, queries: PositionRange, keys: PositionRange) -> list[ScoreMod]:
-        """The bias of each of the L layers as a ``score_mod`` of FlexAttention, with a number for
-        each distance in place of each query and key; of a bias by distance only.
+        """A ``score_mod`` of FlexAttention for each of the L layers, with one value per distance.
+
+        Raises NotImplementedError unless the encoding is a bias by distance.
         """
         raise NotImplementedError(f"{type(self).__name__} is not a bias by distance")
 
     @abstractmethod
     def terms(self, queries: PositionRange, keys: PositionRange) -> list[PositionTerms]:
-        """:meth:`for_layers` of valid positions; a single entry where all layers share it."""
+        """Terms of the L layers at valid positions; a single entry if all layers share it."""
 
 
 class AttentionBias(AttentionPositions):
@@ -228,19 +231,17 @@ class AttentionBias(AttentionPositions):
 
     @abstractmethod
     def forward(self, queries: PositionRange, keys: PositionRange) -> Tensor:
-        """(L|1, H|1, T, S) in float32 or better, for valid positions; 1 where layers or heads share
-        the bias.
-        """
+        """The bias (L|1, H|1, T, S) at valid positions, at least in float32; 1 if shared."""
 
     def terms(self, queries: PositionRange, keys: PositionRange) -> list[PositionTerms]:
         return [PositionTerms(bias) for bias in self(queries, keys).unbind(0)]
 
 
 class InputPositions(nn.Module, ABC):
-    """Vectors added to the token embeddings of one stack, a row for each position.
+    """Vectors added to the token embeddings of one stack, one row per position.
 
     The stack sets ``extrapolation``, the rule for longer sentences, and ``can_extrapolate``,
-    whether its model has an option for it.
+    whether its model has the option ``--beyond-table``.
     """
 
     def __init__(self, max_positions: int, embed_dim: int) -> None:
@@ -252,23 +253,24 @@ class InputPositions(nn.Module, ABC):
 
     @abstractmethod
     def table(self) -> Tensor:
-        """(n, E), row i for position i."""
+        """All rows, (n, E), with row i for position i."""
 
     def draw(self, std: float) -> None:
-        """Redraws learned rows, normal with ``std``, as the stack's token embeddings are."""
+        """Redraws learned rows, normal with ``std``, like the token embeddings of the stack."""
 
     def resized(self, table: Tensor, own: Tensor, lengths: Lengths) -> Tensor:
         """As :meth:`LayerTables.resized`."""
         return resized_table(table, len(own), self.extrapolation)
 
     def of_fairseq(self, table: Tensor | None, first: int) -> dict[str, Tensor]:
-        """Entries of the state dict with the positions of fairseq's Transformer, where those of the
-        first token are row ``first`` of its ``table``, if they are learned.
+        """State dict entries for the positions of fairseq's Transformer.
+
+        ``table``: its table if learned, or None; ``first``: its row of the first token.
         """
         raise NotImplementedError
 
     def rows(self, at: PositionRange) -> Tensor:
-        """Rows of these positions: (1, T, E).
+        """Rows of these positions, (1, T, E).
 
         Raises :class:`UserError` beyond the table, unless it is extrapolated.
         """
@@ -277,9 +279,7 @@ class InputPositions(nn.Module, ABC):
         return read_table(self.table(), at, self.extrapolation).unsqueeze(0)
 
     def forward(self, tokens: Tensor, at: PositionRange) -> Tensor:
-        """``tokens`` (B, T), right-padded, at these positions -> (B|1, T, E): B where training
-        draws positions for every sentence.
-        """
+        """Rows of right-padded ``tokens`` (B, T): (1, T, E), or (B, T, E) if drawn per sentence."""
         return self.rows(at)
 
     def extra_repr(self) -> str:
@@ -288,7 +288,7 @@ class InputPositions(nn.Module, ABC):
 
 @dataclass(frozen=True)
 class PositionEncoding:
-    """An encoding with its options resolved; ``NAMES`` of the package lists all of them.
+    """An encoding with resolved options; ``NAMES`` of the package lists all encodings.
 
     The fields are its options (see ``options.py``). ``sharing``: one of ``SHARING``, or None for an
     encoding without parameters per head or layer. Raises :class:`UserError` for invalid options.
@@ -296,14 +296,14 @@ class PositionEncoding:
 
     name: ClassVar[str]
     default_sharing: ClassVar[str | None] = None  # None: no parameters per head or layer
-    content_scale: ClassVar[float] = 1.0  # further factor of q . k where it acts
-    acts_in: ClassVar[tuple[str, ...]] = KINDS  # of attention
-    fixed_input: ClassVar[bool] = False  # input vectors are not learned, so they cannot shrink
+    content_scale: ClassVar[float] = 1.0  # additional factor of q . k in ``acts_in``
+    acts_in: ClassVar[tuple[str, ...]] = KINDS  # kinds of attention
+    fixed_input: ClassVar[bool] = False  # not learned, so token embeddings are scaled by sqrt(E)
     mixes_keys: ClassVar[bool] = False  # keys of the encoder are mixtures of tokens
-    draws: ClassVar[bool] = False  # training draws random positions by a rule of its own
+    draws: ClassVar[bool] = False  # training draws positions by the encoding's own rule
     # Options that encoder-only architectures set, by field.
     sentence_preset: ClassVar[dict[str, Any]] = {}
-    # In plots: "#rrggbb", by default chosen by a hash of the name; and where positions enter:
+    # In plots: "#rrggbb", by default from a hash of the name; and the place where positions enter:
     # input, logits, rotation, projected (keys) or none.
     color: ClassVar[str | None] = None
     family: ClassVar[str] = "logits"
@@ -325,7 +325,7 @@ class PositionEncoding:
             raise UserError("; ".join(problems))
 
     def problems(self) -> Iterator[str]:
-        """A sentence for each invalid option."""
+        """Error messages, one for each invalid option."""
         for name, declared in options_of(self):
             if problem := declared.problem(getattr(self, name)):
                 yield problem
@@ -334,16 +334,16 @@ class PositionEncoding:
             yield f"{flag}: {self.name} has no parameters per head or layer to share; leave it out"
 
     def content_scale_in(self, kind: str) -> float:
-        """Further factor of q . k in one kind of attention."""
+        """Additional factor of q . k in one ``kind`` of attention."""
         return self.content_scale if kind in self.acts_in else 1.0
 
     def skipped(self, layers: int) -> tuple[int, ...]:
-        """Layers without positions in a stack of so many."""
+        """Numbers, from 0, of the layers without positions inside attention."""
         return ()
 
     @property
     def own_input(self) -> str:
-        """Name of the encoding that it has at the input by default."""
+        """Name of the default encoding at the input."""
         return "none" if self.acts_in else self.name
 
     def token_dim(self, embed_dim: int) -> int:
@@ -351,14 +351,16 @@ class PositionEncoding:
         return embed_dim
 
     def input_positions(self, max_positions: int, embed_dim: int) -> InputPositions | None:
-        """What is added to the embeddings (n, E) of a stack, or None."""
+        """The module for the input of a stack with up to n tokens and width E, or None."""
         return None
 
     def attention_positions(
         self, shape: AttentionShape, attention: Sequence[Any] = ()
     ) -> AttentionPositions | None:
-        """The module for one kind of attention, or None where it does not act; ``attention``: see
-        :class:`AttentionPositions`. Those of layers without positions lose the factor of q . k.
+        """The module for one kind of attention, or None if the encoding does not act there.
+
+        ``attention``: the attention modules of all layers of a model. The factor ``content_scale``
+        is removed from those of layers without positions.
         """
         if shape.kind not in self.acts_in:
             return None
@@ -367,8 +369,8 @@ class PositionEncoding:
             attention[number].scaling /= self.content_scale
         positions = self.in_attention(replace(shape, skipped=skipped))
         positions.scale = shape.head_dim**-0.5 * self.content_scale
-        own = [module for n, module in enumerate(attention) if n not in skipped]
-        positions.attention = tuple(own)  # not among its own submodules
+        chosen = [module for n, module in enumerate(attention) if n not in skipped]
+        positions.attention = tuple(chosen)  # a tuple, so that they are not its submodules
         return positions
 
     def in_attention(self, shape: AttentionShape) -> AttentionPositions:
@@ -376,11 +378,11 @@ class PositionEncoding:
         raise NotImplementedError
 
     def token_positions(self, max_positions: int) -> TokenPositions:
-        """The positions of the tokens of a stack, for sentences of up to n tokens."""
+        """Positions of the tokens of a stack, for sentences of up to n tokens."""
         return TokenPositions()
 
     def describe(self) -> str:
-        """Name and resolved options: everything that the meaning of the weights depends on."""
+        """Name and resolved options, which determine the meaning of the weights."""
         values = {name.replace("_", "-"): getattr(self, name) for name, _ in options_of(self)}
         words = (f"{name}={value}" for name, value in values.items() if value is not None)
         return " ".join([self.name, *words])

@@ -1,4 +1,4 @@
-"""DeBERTa: disentangled attention of content to position and of position to content."""
+"""DeBERTa: attention of content to relative position, and of position to content."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .terms import PositionTerms
 
 @dataclass(frozen=True, kw_only=True)
 class DebertaTerms(ClippedTerms):
-    """``of_keys`` K^r and ``of_queries`` Q^r, (H|1, 2c+1, D) each."""
+    """K^r, ``of_keys``, and Q^r, ``of_queries``, by clipped j - i: (H|1, 2c+1, D) each."""
 
     of_queries: Tensor
 
@@ -46,17 +46,17 @@ class DebertaTerms(ClippedTerms):
             return products.gather(3, rows).transpose(-1, -2)  # (B, H, 1, S)
         if self.rows is not None:
             return gather_indexed(products, self.rows.t()).transpose(-1, -2)
-        # Keys are rows here, and each row is expanded to the queries: by i - j.
+        # Keys are the rows here, expanded to all queries by i - j; so the columns are flipped.
         by_query = gather_relative(products.flip(-1), self.query_len, -self.query_start)
         return by_query.transpose(-1, -2)
 
     def _rows(self, key_positions: Tensor) -> Tensor:
-        """Rows of Q^r for keys at these positions and the one query."""
+        """Rows of Q^r for keys at these positions and a single query."""
         clip = self.of_queries.size(1) // 2
         return (key_positions - self.query_start).clamp(-clip, clip) + clip
 
     def _of_one_query(self, k: Tensor, scale: float) -> Tensor:
-        """One vector of Q^r per key; all products would be 2c+1 times the work."""
+        """Bias (B, H, 1, S) with one product per key, instead of one with each row of Q^r."""
         heads, keys, size = k.shape[1:]
         rows = self._rows(torch.arange(keys, device=k.device))
         vectors = self.of_queries[:, rows].to(k.dtype) * scale  # (H|1, S, D)
@@ -68,8 +68,9 @@ class DebertaTerms(ClippedTerms):
 
 
 class DebertaPositions(ClippedPositions):
-    """P (2k, E), one for all layers and heads, and its projections; ``rows`` (2c+1,): those of P
-    for j - i from -c to c.
+    """P (2k, E), one for all layers and heads, and its projections.
+
+    ``rows``: (2c+1,), the rows of P for j - i from -c to c.
     """
 
     rows: Tensor
@@ -92,7 +93,7 @@ class DebertaPositions(ClippedPositions):
         return [DebertaTerms(of_keys=key, of_queries=query, **queries) for key, query in pairs]
 
     def _projected(self, vectors: Tensor, name: str) -> Tensor:
-        """(L|1, H|1, 2c+1, D)."""
+        """The projections ``name`` of ``vectors`` (2c+1, E): (L|1, H|1, 2c+1, D)."""
         if self.tables():
             return vectors @ self.stacked(name)
         count = self.shape.layers - len(self.shape.skipped)
@@ -109,23 +110,23 @@ class DebertaPositions(ClippedPositions):
 
 @dataclass(frozen=True)
 class Deberta(PositionEncoding):
-    """He et al. 2020, "DeBERTa: Decoding-enhanced BERT with Disentangled Attention"
-    (arXiv:2006.03654), section 3.1, equation 4:
+    """DeBERTa: disentangled attention (He et al. 2020, arXiv:2006.03654, section 3.1, equation 4):
 
         A[i, j] = (q_i . k_j + q_i . K^r[d(i, j)] + k_j . Q^r[d(i, j)]) / sqrt(3 D)
 
-    K^r = P W_k,r and Q^r = P W_q,r; P has 2k rows for all layers and heads, d(i, j) = i - j + k,
-    clipped to 0 and 2k - 1, and k is 512 as in the paper (``--position-clip``). Nothing in
-    cross-attention, where target and source positions have no distance. Where we differ: the print
-    has Q^r[d(j, i)]; the authors' code, which made its results, and ``transformers`` read d(i, j)
-    in both terms, and so do we. The paper has encoders only; the decoder's self-attention has its
-    own P and projections. Their code adds a number to every column of Q^r, which is the same at
-    all positions. The paper's second part, absolute positions before the output layer of a masked
-    language model, is not implemented.
+    K^r = P W_k,r and Q^r = P W_q,r. P has 2k rows for all layers and heads; d(i, j) = i - j + k,
+    clipped to 0 and 2k - 1; k (``--position-clip``) is 512 as in the paper. There are no positions
+    in cross-attention, where target and source positions have no distance.
 
-    Versions 2 and 3 (arXiv:2111.09543, and the authors' code) have k buckets in each direction, one
-    for each distance up to k/2, the others logarithmic up to the distance 512 (``--position-buckets
-    256``), and project P like the content, by W_k and W_q of each layer with their biases
+    Where we differ: the paper prints Q^r[d(j, i)]; the authors' code, which computed its results,
+    and ``transformers`` use d(i, j) in both terms, and so do we. In their code the projection to
+    Q^r has a bias, here it has none. The paper has encoders only; here the decoder's self-attention
+    has its own P and projections. Absolute positions before the output layer of a masked language
+    model, the paper's second part, are not implemented.
+
+    Versions 2 and 3 (arXiv:2111.09543, and the authors' code) have k buckets in each direction
+    (``--position-buckets 256``): one per distance up to k/2, then logarithmic ones up to distance
+    512. They project P by W_k and W_q of the content in each layer, including the biases
     (``--position-shared-projections``). Their layer norm of P, and the convolution of version 2,
     are not implemented.
     """
@@ -139,7 +140,7 @@ class Deberta(PositionEncoding):
     clip: int = clip_option(512)
     buckets: int | None = buckets_option(None)
     shared_projections: bool | None = flag_option(
-        "--position-shared-projections", "project positions by W_q and W_k of the content"
+        "--position-shared-projections", "project positions by the W_q and W_k of the tokens"
     )
 
     def __post_init__(self) -> None:
@@ -155,7 +156,7 @@ class Deberta(PositionEncoding):
             yield f"--position-buckets {self.buckets}: must be even, 2 to {most} with {clip}"
 
     def bucket(self, distance: int) -> int:
-        """The bucket of i - j, of the same sign (``make_log_bucket_position`` of the code)."""
+        """Signed bucket of i - j (``make_log_bucket_position`` in the authors' code)."""
         away, near = abs(distance), (self.buckets or 2 * self.clip) // 2
         if away <= near:
             return distance

@@ -1,7 +1,7 @@
-"""ALiBi, KERPLE and Sandwich: biases that fall with the distance, at a rate of each head.
+"""ALiBi, KERPLE and Sandwich: biases that decrease with the distance, with a rate per head.
 
-In cross-attention, where target and source positions have no distance, only ALiBi in the form of
-Marian acts. The papers have decoders only; here the encoder has the same bias on both sides.
+The papers have decoders only; here the encoder has the same bias in both directions. None acts in
+cross-attention, where target and source positions have no distance, except for Marian's ALiBi.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from .options import flag_option, option
 from .position_ids import frequencies
 from .relative import RelativeBias, distances
 
-# KERPLE: the lowest rate of the authors' code (chijames/KERPLE), which clamps there after each
-# update; here it bounds the initial values only.
+# KERPLE: the lower bound of parameters in the authors' code (chijames/KERPLE), which clamps them in
+# each forward pass; here it bounds the initial values only.
 LEAST = 0.01
-# KERPLE: the exponent is below 2, or it would be no kernel (section 3.1).
+# KERPLE: upper bound of the exponent; above 2 the function is not a kernel (section 3.1).
 STEEPEST = 2.0
-# Sandwich: columns of the sinusoids, whatever the width of the model, as in all of the paper's.
+# Sandwich: columns of the sinusoids for every model width, as in all models of the paper.
 WIDTH = 128
 
 
 def slopes(heads: int, device: torch.device) -> Tensor:
     """m_h for each head, (H,) float64: a geometric series from 2^(-8/H) down to 2^-8.
 
-    Where H is no power of two, the slopes of the next smaller power, then every second one of the
-    next larger power, until there are H: the rule of the paper's own code.
+    If H is not a power of two: the slopes of the next smaller power, then every second slope of the
+    next larger one, H in total, as in the paper's own code.
     """
     power = 1 << (heads.bit_length() - 1)
     series = torch.arange(-8, -8 * (power + 1), -8, dtype=torch.float64, device=device)
@@ -48,8 +48,9 @@ def slopes(heads: int, device: torch.device) -> Tensor:
 
 
 def marian_table(heads: int, kind: str) -> Table:
-    """Slope and offset of one layer, (H|1, 1) each: Marian's initial values, which it does not
-    explain (``src/layers_new/alibi.h``).
+    """Slope and offset of one layer, (H|1, 1) each, initialized as in Marian.
+
+    Its source (``src/layers_new/alibi.h``) does not explain the values.
     """
     slope, offset = [-0.1] * heads, [0.3] * heads  # in cross-attention
     if kind == DECODER:
@@ -61,8 +62,9 @@ def marian_table(heads: int, kind: str) -> Table:
 
 
 class AlibiBias(RelativeBias):
-    """-m_h |i - j|, the same in all layers: (1, H, T, S); under the causal mask it is the paper's,
-    -m_h (i - j) for j <= i. With tables ``slope`` and ``offset``, Marian's: (L|1, H|1, T, S).
+    """-m_h |i - j|, the same in all layers, (1, H, T, S); with a causal mask, -m_h (i - j).
+
+    With tables ``slope`` m and ``offset`` b, Marian's m_h |j - i + b_h|: (L|1, H|1, T, S).
     """
 
     def by_distance(self, lowest: int, highest: int) -> Tensor:
@@ -76,19 +78,19 @@ class AlibiBias(RelativeBias):
 
 @dataclass(frozen=True)
 class Alibi(PositionEncoding):
-    """Press et al. 2021, "Train Short, Test Long" (arXiv:2108.12409), section 3:
+    """ALiBi: a bias linear in the distance (Press et al. 2021, arXiv:2108.12409, section 3):
 
         A[i, j] = q_i . k_j / sqrt(D) - m_h |i - j|
 
-    No parameters. With ``--position-trained-slopes`` that of Marian (marian-dev, ``--alibi``), for
-    translation, also in cross-attention:
+    m is fixed. With ``--position-trained-slopes``, Marian's form for translation (marian-dev,
+    ``--alibi``), which also acts in cross-attention:
 
         A[i, j] = q_i . k_j / sqrt(D) + m_h |j - i + b_h|
 
-    m and b are trained for each head of encoder, decoder and cross-attention, shared by all
-    layers. b tells keys before a query from those behind it, and shifts the diagonal of
-    cross-attention. Where we differ: Marian can also restart the diagonal at separators inside a
-    source of several sentences (``--transformer-alibi-shift``), of which a sentence has none.
+    m and b are trained for each head of encoder, decoder and cross-attention, by default shared by
+    all layers. b distinguishes keys before a query from keys after it, and shifts the diagonal of
+    cross-attention. Where we differ: Marian can also restart the diagonal at separators in a source
+    of several sentences (``--transformer-alibi-shift``); here a source is one sentence.
     """
 
     name = "alibi"
@@ -111,11 +113,11 @@ class Alibi(PositionEncoding):
 
 
 def rates(heads: int, kernel: str) -> Table:
-    """r1 and r2 of KERPLE for one layer, (H|1, 1) each, in a form where they are always positive.
+    """Parameters of KERPLE for one layer, (H|1, 1) each, with positive r1 and r2 for all values.
 
-    ``raw_r1`` is log r1; ``raw_r2`` log r2, for the power kernel the logit of r2 / 2. Initialized
-    as in the authors' code: the factor of the logarithm and the exponent uniform from 0 to 2, the
-    others from 0 to 1.
+    ``raw_r1``: log r1; ``raw_r2``: log r2 or, for the power kernel, the logit of r2 / 2. As in the
+    authors' code, the factor of the logarithm and the exponent are initially uniform from 0 to 2,
+    the others from 0 to 1.
     """
     r1, r2 = torch.rand(2, heads, 1).clamp(min=LEAST)
     if kernel == "power":
@@ -124,7 +126,7 @@ def rates(heads: int, kernel: str) -> Table:
 
 
 class KerpleBias(RelativeBias):
-    """-r1 log(1 + r2 |i - j|), or -r1 |i - j|^r2, for all layers: (L|1, H|1, T, S)."""
+    """-r1 log(1 + r2 |i - j|) or -r1 |i - j|^r2 in all layers: (L|1, H|1, T, S)."""
 
     def __init__(self, shape: AttentionShape, sharing: str | None, kernel: str) -> None:
         super().__init__(shape, sharing, lambda heads: rates(heads, kernel))
@@ -140,15 +142,16 @@ class KerpleBias(RelativeBias):
 
 @dataclass(frozen=True)
 class Kerple(PositionEncoding):
-    """Chi et al. 2022, "KERPLE: Kernelized Relative Positional Embedding for Length Extrapolation"
-    (arXiv:2205.09921), section 4, equations 8 (power) and 9 (logarithm):
+    """KERPLE: a learned kernel of the distance (Chi et al. 2022, arXiv:2205.09921).
+
+    Section 4, equations 9 (logarithm) and 8 (power):
 
         A[i, j] = q_i . k_j / sqrt(D) - r1 log(1 + r2 |i - j|)
         A[i, j] = q_i . k_j / sqrt(D) - r1 |i - j|^r2, with ``--position-kernel power``
 
-    r1 and r2 > 0 are learned for each head of each layer, the exponent below 2. Where we differ:
-    the authors' code clamps rates at 0.01 (and the exponent at 2), where gradients vanish; here
-    they are exponentials (and 2 sigmoids) of the parameters.
+    r1 and r2 > 0 are learned for each head of each layer; the exponent is below 2. Where we differ:
+    the authors' code clamps r1 and r2 to at least 0.01 (and the exponent to at most 2) in each
+    forward pass; here they are exponentials (and twice a sigmoid) of the parameters.
     """
 
     name = "kerple"
@@ -157,7 +160,7 @@ class Kerple(PositionEncoding):
     color = "#a3a300"
 
     kernel: str = option(
-        "--position-kernel", "log", "decay with distance", choices=("log", "power")
+        "--position-kernel", "log", "form of the decay with distance", choices=("log", "power")
     )
 
     def in_attention(self, shape: AttentionShape) -> AttentionPositions:
@@ -165,9 +168,7 @@ class Kerple(PositionEncoding):
 
 
 class SandwichBias(RelativeBias):
-    """(p_i . p_j - p_i . p_i) / (8 h / H) for head h from 1 to H, the same in all layers:
-    (1, H, T, S).
-    """
+    """(p_i . p_j - p_i . p_i) / (8 h / H) for head h = 1 .. H of all layers: (1, H, T, S)."""
 
     def by_distance(self, lowest: int, highest: int) -> Tensor:
         device, heads = self.like.device, self.shape.heads
@@ -179,15 +180,14 @@ class SandwichBias(RelativeBias):
 
 @dataclass(frozen=True)
 class Sandwich(PositionEncoding):
-    """Chi et al. 2022, "Dissecting Transformer Length Extrapolation via the Lens of Receptive Field
-    Analysis" (arXiv:2212.10356), its equation of Sandwich:
+    """Sandwich: inner products of sinusoids (Chi et al. 2022, arXiv:2212.10356):
 
         A[i, j] = q_i . k_j / sqrt(D) + p_i . p_j / (8 h / H)
 
-    p are sinusoids of 128 columns, whatever the width of the model, so that p_i . p_j = sum_c
-    cos((i - j) / 10000^(2 c / 128)) depends on the distance alone; h counts the heads from 1 to H.
-    No parameters. Where we differ: p_i . p_i = 64 is subtracted, to which softmax is invariant, so
-    that half precision represents the bias of near keys exactly.
+    h = 1 .. H numbers the heads. p are sinusoids of 128 columns for every model width; p_i . p_j =
+    sum_c cos((i - j) / 10000^(2 c / 128)) depends on the distance only. No parameters. Where we
+    differ: p_i . p_i = 64 is subtracted, to which softmax is invariant, so that half precision
+    represents the bias of near keys more precisely.
     """
 
     name = "sandwich"

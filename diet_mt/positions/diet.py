@@ -23,11 +23,11 @@ from .relative import RelativeBias
 
 
 class DietAbsBias(FactorBias):
-    """(P_Q P_K^T)[i, j] for all layers, (L|1, H|1, T, S); of one layer ``query`` P_Q (H|1, n_T, R)
-    and ``key`` P_K (H|1, n_S, R).
+    """(P_Q P_K^T)[i, j] in all layers: (L|1, H|1, T, S).
 
-    Neither may start at 0, where the gradient of each, which is the other, would vanish; INIT_STD
-    leaves the product of rank 64 near 0.003.
+    A layer has P_Q, ``query`` (H|1, n_T, R), and P_K, ``key`` (H|1, n_S, R). Neither starts at 0,
+    since the gradient of each is proportional to the other; with INIT_STD and rank 64, the standard
+    deviation of the product is about 0.003.
     """
 
     def __init__(self, shape: AttentionShape, sharing: str | None, rank: int) -> None:
@@ -44,15 +44,13 @@ class DietAbsBias(FactorBias):
 
 @dataclass(frozen=True)
 class DietAbs(PositionEncoding):
-    """Chen et al. 2021, "A Simple and Effective Positional Encoding for Transformers"
-    (arXiv:2104.08698), section 3.1, equation 1:
+    """DIET-ABS: a low-rank product (Chen et al. 2021, arXiv:2104.08698, section 3.1, eq. 1):
 
         A[i, j] = q_i . k_j / sqrt(D) + (P_Q P_K^T)[i, j]
 
-    P_Q has a row for each query position, P_K one for each key position; in cross-attention these
-    are target and source positions. The rank is the head size by default (``--position-rank``).
-    Shared by the layers by default (tables 6 and 9). Where we differ: sqrt(D) for the printed
-    sqrt(d), as for DIET-REL.
+    P_Q has a row per query position, P_K a row per key position; in cross-attention these are
+    target and source positions. By default, the rank is the head size (``--position-rank``), and
+    layers share both (tables 6 and 9). Where we differ: as in DIET-REL, sqrt(D), not sqrt(d).
     """
 
     name = "diet-abs"
@@ -67,8 +65,10 @@ class DietAbs(PositionEncoding):
 
 
 class DietRelBias(RelativeBias):
-    """R[i - j] for all layers, (L|1, H|1, T, S); of one layer ``by_offset`` R (H|1, n_T + n_S - 1),
-    distance i - j in column i - j + n_S - 1. Starts at 0.
+    """R[i - j] in all layers: (L|1, H|1, T, S).
+
+    A layer has R, ``by_offset`` (H|1, n_T + n_S - 1), initially 0; column i - j + n_S - 1 holds
+    distance i - j.
     """
 
     limited = True
@@ -82,10 +82,10 @@ class DietRelBias(RelativeBias):
         return self.stacked("by_offset", range(lowest + zero, highest + zero + 1), zero=zero)
 
     def resized(self, table: Tensor, own: Tensor, lengths: Lengths) -> Tensor:
-        """Distance 0 stays distance 0; ends are repeated, as clipping does."""
+        """Aligned at distance 0; with ``refuse``, ends are extended as with ``clip``."""
         rule = self.shape.extrapolation
         queries, keys = lengths[self.shape.kind]
-        if table.size(-1) != queries + keys - 1:  # randomized positions
+        if table.size(-1) != queries + keys - 1:  # of randomized positions
             return table
         zeros = keys - 1, self.shape.max_keys - 1
         size, rule = own.size(-1), CLIP if rule == REFUSE else rule
@@ -94,15 +94,14 @@ class DietRelBias(RelativeBias):
 
 @dataclass(frozen=True)
 class DietRel(PositionEncoding):
-    """Chen et al. 2021, "A Simple and Effective Positional Encoding for Transformers"
-    (arXiv:2104.08698), section 3.2, equation 3:
+    """DIET-REL: a scalar per distance (Chen et al. 2021, arXiv:2104.08698, section 3.2, eq. 3):
 
         A[i, j] = q_i . k_j / sqrt(D) + R[i - j]
 
-    R is one scalar per distance, unclipped and without buckets, in encoder, decoder and
-    cross-attention, where i counts target and j source positions. Unshared by default: sharing
-    hurts (table 9). Where we differ: the paper prints sqrt(d); the implementations that it builds
-    on have sqrt(D) (see ``--attention-scale``).
+    Distances have neither clip nor buckets. In cross-attention, i counts target and j source
+    positions. Nothing is shared by default, since sharing hurts (table 9). Where we differ: the
+    paper prints sqrt(d); the implementations that it builds on have sqrt(D) (see
+    ``--attention-scale``).
     """
 
     name = "diet-rel"

@@ -1,4 +1,4 @@
-"""Biases that are the product of two low-rank factors, never written out for long sentences."""
+"""Biases that are the product of two low-rank factors, which is not stored for long sentences."""
 
 from __future__ import annotations
 
@@ -16,19 +16,22 @@ from .base import AttentionBias
 from .position_ids import PositionRange, num_positions
 from .terms import PositionTerms, Row, select_row
 
-# Queries and keys from which on the factors are appended to queries and keys. Below, the product is
-# cheaper than the wider attention (``diet-mt bench memory``: the memory of both).
+# Number of queries, and of keys, from which on the factors are appended to them. Below, the product
+# is cheaper than the wider attention (``diet-mt bench memory`` measures the memory of both).
 APPEND_FROM = 2048
-STORED = 1 << 26  # entries of a stored product, at most: 256 MiB
+STORED = 1 << 26  # most entries of a stored product: 256 MiB in float32
 
 
 @dataclass(frozen=True, kw_only=True)
 class FactorTerms(PositionTerms):
-    """In place of a T x S bias: q' = [q, F_Q], k' = [k, F_K], whose product is the logit.
+    """Factors that are appended to queries and keys in place of a T x S bias.
 
-    The logits are the same, sum by sum; with a fused kernel memory is linear in the length.
+    The logits are the product of q' = [q, F_Q] and k' = [k, F_K], the same sums as with the bias;
+    in a fused kernel, memory is linear in the length.
 
-    ``query_factor`` (H|1, T, R); ``key_factor`` (H|1, S, R).
+    Attributes:
+        query_factor: F_Q, (H|1, T, R).
+        key_factor: F_K, (H|1, S, R).
     """
 
     query_factor: Tensor
@@ -43,7 +46,7 @@ class FactorTerms(PositionTerms):
 
 
 def append_factors(query: Tensor, key: Tensor) -> list[PositionTerms]:
-    """The factors of :func:`product` -> terms of each layer, or one for all."""
+    """Factors (L|1, H|1, T, R) and (L|1, H|1, S, R) -> the terms of each layer, or one for all."""
     layers = max(query.size(0), key.size(0))
     query, key = query.expand(layers, *query.shape[1:]), key.expand(layers, *key.shape[1:])
     pairs = zip(query.unbind(0), key.unbind(0), strict=True)
@@ -51,12 +54,12 @@ def append_factors(query: Tensor, key: Tensor) -> list[PositionTerms]:
 
 
 class FactorBias(AttentionBias):
-    """A bias that is a product of two factors, which long sentences append instead.
+    """A bias that is a product of two factors; long sentences append the factors instead.
 
-    A model that fairseq has prepared for inference, and can no longer train, computes the product
-    of its whole tables once (Chen et al. 2021, section 3.1: "we can cache the computed matrix
-    before running inference"). One that grows would depend on the order of the sentences, in its
-    last bits.
+    In a model that fairseq has prepared for inference, and that can no longer be trained, the
+    product of the whole tables is computed once (Chen et al. 2021, section 3.1: "we can cache the
+    computed matrix before running inference"). If it grew with the sentences, its last bits would
+    depend on their order.
     """
 
     _stored: Tensor | None = None  # (L|1, H|1, n_T, n_S)
@@ -69,7 +72,7 @@ class FactorBias(AttentionBias):
 
     @abstractmethod
     def factors(self, queries: PositionRange, keys: PositionRange) -> tuple[Tensor, Tensor]:
-        """For T ``queries`` (L|1, H|1, T, R), for S ``keys`` (L|1, H|1, S, R)."""
+        """F_Q (L|1, H|1, T, R) of T ``queries`` and F_K (L|1, H|1, S, R) of S ``keys``."""
 
     def forward(self, queries: PositionRange, keys: PositionRange) -> Tensor:
         ends = self.shape.max_queries, self.shape.max_keys

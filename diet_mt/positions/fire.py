@@ -1,4 +1,4 @@
-"""FIRE: a small network over the distance, taken relative to the length, as a bias."""
+"""FIRE: a bias that a small network computes from the distance relative to the length."""
 
 from __future__ import annotations
 
@@ -19,16 +19,18 @@ from .base import (
 from .position_ids import PositionRange, as_tensor, distance_limits, num_positions
 from .relative import distances, toeplitz
 
-# From the authors' listing: hidden units of the network, initial L in tokens, and the constant that
-# keeps the normalizer above 0; initially c is 0.1.
+# From the authors' listing, as the initial c of 0.1: hidden units of the network, initial L in
+# tokens, and a constant that keeps the denominator above 0.
 HIDDEN = 32
 INITIAL_THRESHOLD = 512.0
 EPSILON = 1e-6
 
 
 def network_table(heads: int) -> Table:
-    """f of one layer, c and L: ``hidden_weight``, ``hidden_bias`` (1, 32), ``out`` (H|1, 32), ``c``
-    (1, 1), ``threshold`` (1, 1) as a multiple of 512. Initialized like ``nn.Linear``.
+    """Parameters of one layer: the network f, initialized like ``nn.Linear``, c and L.
+
+    ``hidden_weight`` and ``hidden_bias`` (1, 32); ``out`` (H|1, 32); ``c`` (1, 1); ``threshold``
+    (1, 1): L / 512.
     """
     bound = HIDDEN**-0.5
     return Table(
@@ -41,7 +43,7 @@ def network_table(heads: int) -> Table:
 
 
 class FireBias(AttentionBias):
-    """f(psi(i - j) / psi(max(L, i, j))) for all layers: (L|1, H|1, T, S)."""
+    """f(psi(i - j) / psi(max(L, i, j))) in all layers: (L|1, H|1, T, S)."""
 
     limited = False
 
@@ -49,13 +51,13 @@ class FireBias(AttentionBias):
         super().__init__(shape, sharing, network_table)
 
     def forward(self, queries: PositionRange, keys: PositionRange) -> Tensor:
-        c = self.stacked("c").abs()  # (L|1, 1, 1), as the threshold
+        c = self.stacked("c").abs()  # (L|1, 1, 1), like the threshold
         threshold = self.stacked("threshold").abs() * INITIAL_THRESHOLD
         with no_autocast(c.device):
             if isinstance(queries, range) and isinstance(keys, range) and may_read(c):
                 last = max(queries.stop, keys.stop) - 1
                 if bool((threshold >= last).all()):
-                    # No sentence is as long as L: the bias depends on the distance alone.
+                    # No position exceeds L: the bias depends on the distance only.
                     distance = distances(*distance_limits(queries, keys), c.device)
                     window = self.network(ratio(distance[None], c, threshold)).squeeze(2)
                     return toeplitz(window, num_positions(queries))
@@ -72,24 +74,23 @@ class FireBias(AttentionBias):
 
 
 def ratio(distance: Tensor, c: Tensor, longest: Tensor) -> Tensor:
-    """psi(d) / psi(``longest``), odd in d = i - j."""
+    """psi(d) / psi(``longest``) of d = i - j, with psi(-d) = -psi(d)."""
     psi = torch.sign(distance) * torch.log1p(c * distance.abs())
     return psi / (torch.log1p(c * longest) + EPSILON)
 
 
 @dataclass(frozen=True)
 class Fire(PositionEncoding):
-    """Li et al. 2023, "Functional Interpolation for Relative Positions Improves Long Context
-    Transformers" (arXiv:2310.04418), section 3:
+    """FIRE: a function of the relative distance (Li et al. 2023, arXiv:2310.04418, section 3):
 
         A[i, j] = q_i . k_j / sqrt(D) + f(psi(i - j) / psi(max(L, i))), psi(x) = log(c x + 1)
 
-    f has one hidden layer of 32 units, which the heads share, and one output for each head. Every
-    layer has its own f, c and L; shared by the layers it is the paper's FIRE-S. Where we differ:
-    the paper has decoders only, where i - j >= 0. Elsewhere psi(-x) = -psi(x), so that f can tell
-    before from behind, and max(L, i) is max(L, i, j), so that the ratio is within -1 and 1; under a
-    causal mask both are the paper's. Cross-attention has its own f, where i counts target and j
-    source positions. The output has no bias of its own, to which softmax is invariant.
+    f has one hidden layer of 32 units, shared by the heads, and one output per head. By default,
+    every layer has its own f, c and L; shared by the layers, it is the paper's FIRE-S. Where we
+    differ: the paper has decoders only, where i - j >= 0. Otherwise psi(-x) = -psi(x), so that f
+    distinguishes both directions, and max(L, i, j) replaces max(L, i), so that the ratio is between
+    -1 and 1; with a causal mask both are as in the paper. Cross-attention, where i counts target
+    and j source positions, has its own f. The output has no bias, to which softmax is invariant.
     """
 
     name = "fire"

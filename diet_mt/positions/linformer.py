@@ -1,4 +1,4 @@
-"""Linformer and DIET-ABS-LIN: the encoder's keys and values projected to k mixtures of tokens."""
+"""Linformer and DIET-ABS-LIN: keys and values of the encoder, projected to k mixtures of tokens."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ from .terms import PositionTerms
 
 @dataclass(frozen=True, kw_only=True)
 class LinformerTerms(PositionTerms):
-    """``of_keys`` E^T and ``of_values`` F^T, (H|1, S, k) each; ``bias`` (H|1, T, k), if any, is
-    that of the k mixed keys.
+    """Projections E^T, ``of_keys``, and F^T, ``of_values``: (H|1, S, k) each.
+
+    ``bias``: (H|1, T, k), for the k mixed keys, or None.
     """
 
     mixes_keys = True
@@ -43,9 +44,9 @@ class LinformerTerms(PositionTerms):
 
     @staticmethod
     def _mix(shares: Tensor, x: Tensor, padding: Tensor | None) -> Tensor:
-        """(B, H, S, D) -> (B, H, k, D).
+        """Tokens (B, H, S, D) -> mixtures (B, H, k, D).
 
-        Padding is set to 0 first: its projections are not 0, and mixtures cannot be masked.
+        Projected padding is not 0, and masks cannot remove it from mixtures; so it is set to 0.
         """
         if padding is not None:
             x = x.masked_fill(padding[:, None, :, None], 0.0)
@@ -56,8 +57,10 @@ class LinformerTerms(PositionTerms):
 
 
 class LinformerPositions(AttentionPositions):
-    """E and F of all layers of an encoder; of one layer ``of_keys`` E^T and ``of_values`` F^T,
-    (H|1, n, k) each, initially normal with variance 1/k (Wang et al. 2020, theorem 2).
+    """E and F of all layers of an encoder.
+
+    A layer has E^T, ``of_keys``, and F^T, ``of_values``: (H|1, n, k) each, initially normal with
+    variance 1/k (Wang et al. 2020, theorem 2).
     """
 
     def __init__(self, shape: AttentionShape, sharing: str | None, projected: int) -> None:
@@ -73,7 +76,7 @@ class LinformerPositions(AttentionPositions):
 
 
 class DietAbsLinPositions(LinformerPositions):
-    """E and F of each layer, and (P_Q P_K^T)[i, j] for the k mixed keys."""
+    """E and F of all layers of an encoder, and the bias (P_Q P_K^T)[i, j] of k mixed keys."""
 
     def __init__(
         self, shape: AttentionShape, sharing: str | None, projected: int, rank: int
@@ -82,28 +85,26 @@ class DietAbsLinPositions(LinformerPositions):
         self.mixed = DietAbsBias(replace(shape, max_keys=projected), sharing, rank)
 
     def terms(self, queries: PositionRange, keys: PositionRange) -> list[PositionTerms]:
-        # Written out at every length: mixed keys are few, and terms have either bias or factors.
+        # A bias at every length: mixed keys are few, and LinformerTerms have no factors.
         biases = self.mixed(queries, range(self.mixed.shape.max_keys))  # (L|1, H|1, T, k)
         pairs = zip(super().terms(queries, keys), self.per_layer(list(biases)), strict=True)
         return [replace(terms, bias=bias) for terms, bias in pairs]
 
 
 def projected_option() -> Any:
-    """k. Chen et al. 2021 have 32 for GLUE (section 4.1), Wang et al. 128 and 256 at 512 tokens."""
-    return option("--linformer-k", 32, "keys and values that the encoder mixes a sentence down to")
+    """k: 32 for GLUE in Chen et al. (section 4.1), 128 and 256 for 512 tokens in Wang et al."""
+    return option("--linformer-k", 32, "length to which the encoder projects keys and values")
 
 
 @dataclass(frozen=True)
 class Linformer(PositionEncoding):
-    """Wang et al. 2020, "Linformer: Self-Attention with Linear Complexity" (arXiv:2006.04768),
-    equation 7, in the encoder:
+    """Linformer: mixed keys and values (Wang et al. 2020, arXiv:2006.04768, eq. 7) in the encoder:
 
         A[i, j] = q_i . (E K)_j / sqrt(D),   values F V,   j = 1 .. k
 
-    with learned vectors per position at the input of both stacks, as Chen et al. 2021 run it (table
-    2, "input"). Decoder and cross-attention are plain: mixed keys cannot be masked causally. E and
-    F are one pair per layer for all its heads by default (the paper's "headwise sharing");
-    ``--linformer-k`` is k.
+    k is ``--linformer-k``. Both stacks have learned positions at the input, as in Chen et al. 2021
+    (table 2, "input"). The decoder is plain, since mixed keys cannot be masked causally, and so is
+    cross-attention. By default, the heads of a layer share E and F ("headwise sharing").
     """
 
     name = "linformer"
@@ -128,21 +129,22 @@ class Linformer(PositionEncoding):
 
 @dataclass(frozen=True)
 class DietAbsLin(DietAbs):
-    """Chen et al. 2021, "A Simple and Effective Positional Encoding for Transformers"
-    (arXiv:2104.08698), section 3.4, equation 4, in the encoder:
+    """DIET-ABS-LIN: DIET-ABS with the mixed keys and values of Linformer in the encoder.
+
+    Chen et al. 2021 (arXiv:2104.08698), section 3.4, equation 4:
 
         A[i, j] = q_i . (E K)_j / sqrt(D) + (P_Q P_K^T)[i, j],   j = 1 .. k
 
-    P_Q has a row for each position, P_K one for each of the k mixed keys (``--linformer-k``).
-    Decoder and cross-attention have DIET-ABS as it is. ``--position-sharing`` and
-    ``--position-rank`` apply to P_Q and P_K, as in DIET-ABS; E and F are one pair per layer.
+    P_Q has a row per position, P_K a row per mixed key; k is ``--linformer-k``. Decoder and
+    cross-attention have DIET-ABS. ``--position-sharing`` and ``--position-rank`` apply to P_Q and
+    P_K, as in DIET-ABS; each layer has one pair E and F.
 
-    Where we differ: the equation mixes the inputs, ((E X) W_K)_j, and ours, as Linformer, the keys,
-    E (X W_K): equal but for the bias of the projection, which a mixed key here has times the sum
-    of its row of E, there once. P_Q and P_K are printed with d columns, the model's width, which
-    ``--position-rank`` gives; here their rank is the head size, as in DIET-ABS. The 32 and 256 that
-    tables 2 and 3 call d_p are k (section 4.1). The print omits the values, which Linformer mixes
-    by F.
+    Where we differ: the equation mixes the inputs, ((E X) W_K)_j; here, as in Linformer, the keys
+    are mixed, E (X W_K). Only the projection's bias differs: here a mixed key contains it times the
+    sum of its row of E, there once. In the paper, P_Q and P_K have d columns, the model width; here
+    the default rank is the head size (``--position-rank``), as in DIET-ABS. The 32 and 256 that
+    tables 2 and 3 call d_p are k (section 4.1). The values, mixed by F as in Linformer, are not in
+    the equation.
     """
 
     name = "diet-abs-lin"

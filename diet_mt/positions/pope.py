@@ -1,4 +1,4 @@
-"""PoPE: polar coordinates of queries and keys, lengths by content and angles by position."""
+"""PoPE: queries and keys in polar coordinates, radius by content and angle by position."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from .terms import PositionTerms, Row, select_row
 
 
 def polar(x: Tensor, direction: Tensor) -> Tensor:
-    """Each column of ``x`` (B, H, T, D) as a point at distance softplus(x) in a ``direction`` (2,
-    H|1, T, D), the cosine and the sine of its angle: (B, H, T, 2D).
+    """Columns of ``x`` (B, H, T, D) as points of radius softplus(x): (B, H, T, 2D).
 
-    In float32 or better, returned in the precision of ``x``.
+    ``direction``: (2, H|1, T, D), the cosine and sine of the angle of each point. Computed in
+    float32 or better, returned in the precision of ``x``.
     """
     length = F.softplus(x.to(at_least_float32(x.dtype)))
     cos, sin = direction.to(length.dtype)
@@ -33,14 +33,15 @@ def polar(x: Tensor, direction: Tensor) -> Tensor:
 
 
 def directions(angle: Tensor) -> Tensor:
-    """Cosines and sines, (2, ...)."""
+    """Cosines and sines of angles (...): (2, ...)."""
     return torch.stack([angle.cos(), angle.sin()])
 
 
 @dataclass(frozen=True, kw_only=True)
 class PopeTerms(PositionTerms):
-    """``of_queries`` (2, 1, T, D) and ``of_keys`` (2, H|1, T, D): the directions of queries and,
-    before they are cached, of new keys at the same positions.
+    """Directions of queries and, before these are cached, of new keys at the same positions.
+
+    ``of_queries``: (2, 1, T, D); ``of_keys``: (2, H|1, T, D).
     """
 
     of_queries: Tensor
@@ -58,8 +59,9 @@ class PopeTerms(PositionTerms):
 
 
 class PopePositions(AttentionPositions):
-    """Angles of all layers: position times 10000^(-c/D) for column c, plus delta_c for keys;
-    ``phase`` delta of one layer (H|1, D) starts at 0.
+    """Angles of all layers: position times 10000^(-c/D) for column c, plus delta_c for keys.
+
+    A layer has delta, ``phase`` (H|1, D), initially 0.
     """
 
     limited = False
@@ -75,21 +77,21 @@ class PopePositions(AttentionPositions):
         phases = self.stacked("phase").clamp(-2 * math.pi, 0)  # (L|1, H|1, D)
         of_keys = directions(angle + phases.unsqueeze(2))  # (2, L|1, H|1, T, D)
         of_queries = directions(angle[None])
-        return [PopeTerms(of_queries=of_queries, of_keys=keys) for keys in of_keys.unbind(1)]
+        return [PopeTerms(of_queries=of_queries, of_keys=layer) for layer in of_keys.unbind(1)]
 
 
 @dataclass(frozen=True)
 class Pope(PositionEncoding):
-    """Gopalakrishnan et al. 2025, "Decoupling the 'What' and 'Where' With Polar Coordinate
-    Positional Embeddings" (arXiv:2509.10534): with mu = softplus(q_i) and nu = softplus(k_j),
+    """PoPE: polar coordinates (Gopalakrishnan et al. 2025, arXiv:2509.10534).
+
+    With mu = softplus(q_i) and nu = softplus(k_j), summed over the D columns c of a head:
 
         A[i, j] = sum_c mu_c nu_c cos((j - i) 10000^(-c/D) + delta_c) / sqrt(D)
 
-    over the D columns of a head. Rotary positions rotate a pair of columns by an angle that adds to
-    one of the content; here content has no angle. delta is learned for each layer and head, starts
-    at 0 and is clamped to -2 pi and 0, as in the package PoPE-pytorch. The paper has decoders
-    only; here encoder and decoder have their own phases. Nothing in cross-attention, whose
-    positions count two different sentences.
+    Unlike in rotary positions, where the angle of the content is added to that of the position,
+    content has no angle. delta is learned per layer and head, initially 0 and clamped to
+    [-2 pi, 0], as in the package PoPE-pytorch. The paper has decoders only; here encoder and
+    decoder have separate phases. There are none in cross-attention, between two sentences.
     """
 
     name = "pope"

@@ -1,15 +1,14 @@
 """Positions of tokens, consecutive or randomized, and table lookups up to and beyond the end.
 
-A learned table has no entry for positions that no training sentence reached. ``--beyond-table``
-chooses what is read there:
+A learned table has no entries beyond its length; ``--beyond-table`` selects those read there:
 
 - ``refuse``: an error that names both lengths;
 - ``clip``: the last position, or the largest distance, as Shaw et al. 2018 (arXiv:1803.02155,
-  section 3.2) clip theirs;
-- ``repeat``: the table from its start again, as Beltagy et al. 2020 (Longformer, arXiv:2004.05150)
-  extend a trained table: i is read at i mod n. Distances restart at 0, on their own side.
+  section 3.2) clip distances;
+- ``repeat``: position i mod n, as Beltagy et al. 2020 (Longformer, arXiv:2004.05150) extend a
+  trained table. Distances restart at 0 on either side.
 
-Formulas, such as sinusoids, continue unchanged in both.
+With ``clip`` and ``repeat``, formulas such as sinusoids continue unchanged.
 """
 
 from __future__ import annotations
@@ -22,7 +21,8 @@ from torch import Tensor, nn
 from ..nn.compiled import is_exporting
 from ..system.errors import UserError
 
-# Positions of T tokens: a range without steps or, randomized, a tensor (T,) of ascending integers.
+# Positions of T tokens: a range of step 1, or a tensor (T,) of non-descending integers: randomized,
+# in decoding on a GPU (the last one may be repeated) and in exported programs.
 PositionRange = range | Tensor
 
 # Base of frequencies (Vaswani et al. 2017).
@@ -32,7 +32,7 @@ REFUSE, CLIP, REPEAT = EXTRAPOLATIONS = ("refuse", "clip", "repeat")
 
 
 def num_positions(positions: PositionRange) -> int:
-    """T. By the ends of a range: torch.compile takes no ``len`` where they change."""
+    """The number T of positions; torch.compile does not support ``len`` of a range that varies."""
     return positions.numel() if isinstance(positions, Tensor) else positions.stop - positions.start
 
 
@@ -49,20 +49,18 @@ def as_tensor(positions: PositionRange, device: torch.device) -> Tensor:
 
 
 def frequencies(width: int, device: torch.device, base: float | Tensor = BASE) -> Tensor:
-    """Angle per position of each pair of E columns, base^(-2c/E): (E/2,) in float64, or (T, E/2) of
-    bases (T, 1).
-    """
+    """Angles per position, base^(-2c/E) for pair c: (E/2,) float64; for bases (T, 1), (T, E/2)."""
     pair = torch.arange(0, width, 2, dtype=torch.float64, device=device) / width
     return torch.pow(base, -pair)
 
 
 def required_size(positions: PositionRange) -> int:
-    """Entries that a table needs; 0 for randomized positions, for which tables are large enough."""
+    """Entries that a table needs; 0 for a tensor, which is not checked."""
     return 0 if isinstance(positions, Tensor) else positions.stop
 
 
 def check_size(positions: PositionRange, size: int, *, can_extrapolate: bool) -> None:
-    """Raises :class:`UserError` where a table of ``size`` entries is too short.
+    """Raises :class:`UserError` if a table of ``size`` entries is too short.
 
     ``can_extrapolate``: whether the model has the option ``--beyond-table``.
     """
@@ -80,9 +78,9 @@ def check_size(positions: PositionRange, size: int, *, can_extrapolate: bool) ->
 def read_table(
     table: Tensor, at: PositionRange, extrapolation: str, *, dim: int = 0, zero: int = 0
 ) -> Tensor:
-    """Entries ``at`` these indices of ``table`` along ``dim``, extrapolated beyond its ends.
+    """Entries of ``table`` along ``dim``; a range of indices is extrapolated beyond its ends.
 
-    ``zero``: the index of position or distance 0.
+    ``at``: the indices; ``zero``: the index of position or distance 0.
     """
     if isinstance(at, Tensor):
         return table.index_select(dim, at)
@@ -101,9 +99,10 @@ def read_table(
 def resized_table(
     table: Tensor, size: int, extrapolation: str, *, dim: int = 0, zeros: tuple[int, int] = (0, 0)
 ) -> Tensor:
-    """``table`` cut to ``size`` entries along ``dim``, or extended as positions beyond it are read.
+    """``table`` cut to ``size`` entries along ``dim``, or extended by the rule ``extrapolation``.
 
-    ``zeros``: the index of position or distance 0, before and after.
+    ``zeros``: the index of position or distance 0, before and after. Raises :class:`UserError` for
+    an extension with ``refuse``.
     """
     start = zeros[0] - zeros[1]
     at = range(start, start + size)
@@ -119,35 +118,36 @@ def resized_table(
 class TokenPositions(nn.Module):
     """Consecutive positions from 0."""
 
-    longest = sys.maxsize  # sequence, in tokens
+    longest = sys.maxsize  # most tokens of a sequence
 
     def forward(self, length: int) -> PositionRange:
-        """Positions of the T = ``length`` tokens of every sentence of a forward pass, ascending."""
+        """Positions of the T = ``length`` tokens of every sentence in a forward pass, ascending."""
         return self.at(0, length)
 
     def at(self, start: int, stop: int) -> PositionRange:
-        """Positions in evaluation of the tokens ``start .. stop - 1``."""
-        if is_exporting():  # a range has one length only
+        """Positions of tokens ``start`` to ``stop - 1`` in evaluation."""
+        if is_exporting():  # a range would fix the length
             return torch.arange(start, stop)
         return range(start, stop)
 
 
 class RandomizedPositions(TokenPositions):
-    """Ruoss et al. 2023, "Randomized Positional Encodings Boost Length Generalization of
-    Transformers" (arXiv:2305.16843), section 3: the T tokens of a sequence have T of the ``count``
-    N positions 0 to N - 1, drawn without replacement and sorted, so that training covers the
-    positions of sequences longer than its own.
+    """Randomized positions (Ruoss et al. 2023, arXiv:2305.16843, section 3).
 
-    One draw for all sentences of a forward pass, all layers and the input; source and target are
-    drawn separately. The draws are torch's own, so the seed that fairseq sets for every update
-    repeats them.
+    The T tokens of a sequence have T of the N = ``count`` positions 0 to N - 1, drawn without
+    replacement and sorted, so that training covers the positions of longer sequences.
 
-    Where we differ: the paper draws at test as well, for the length of the sequence. A decoder does
-    not know the length of its output, and a translation must not depend on its batch. Evaluation
-    therefore has one draw of ``longest`` positions, from a fixed seed, of which a sentence takes
-    the first T. They are denser than T of N; to train for that, training draws m positions, m
-    log-uniform from T to N, and takes the first T. Training is not limited to ``longest``: a model
-    may be decoded with room for more tokens.
+    All sentences of a forward pass, all layers and the input share one draw; source and target have
+    separate draws. Draws use torch's generator, so they are repeated by the seed that fairseq sets
+    for every update.
+
+    Where we differ: the paper draws in evaluation as well, for the length of the sequence. A
+    decoder does not know the length of its output, and a translation must not depend on its batch.
+    Evaluation therefore uses one draw of ``longest`` positions with a fixed seed; a sentence has
+    the first T of them. These are denser than T of N; so training draws m positions, with m
+    log-uniform from T to N, and uses the first T.
+
+    Raises :class:`UserError` for more than ``longest`` tokens.
     """
 
     def __init__(self, count: int, longest: int) -> None:
@@ -160,10 +160,10 @@ class RandomizedPositions(TokenPositions):
         fixed = self.at(0, length)
         if not self.training:
             return fixed
-        density = (self.count / max(length, 1)) ** torch.rand(()).item()
-        drawn = min(max(round(length * density), length), self.count)
+        stretch = (self.count / max(length, 1)) ** torch.rand(()).item()
+        num_drawn = min(max(round(length * stretch), length), self.count)
         shuffled = torch.randperm(self.count, device=fixed.device)
-        return shuffled[:drawn].sort().values[:length]
+        return shuffled[:num_drawn].sort().values[:length]
 
     def at(self, start: int, stop: int) -> Tensor:
         check_size(range(start, stop), self.longest, can_extrapolate=False)

@@ -17,26 +17,26 @@ from .terms import PositionTerms, Row, select_row
 
 
 def distances(lowest: int, highest: int, device: torch.device) -> Tensor:
-    """``lowest .. highest``, both included, as integers."""
+    """The integers from ``lowest`` to ``highest``, both included."""
     return torch.arange(lowest, highest + 1, device=device)
 
 
 def toeplitz(window: Tensor, query_len: int) -> Tensor:
     """(..., T + S - 1) -> (..., T, S) with ``out[i, j] = window[S - 1 + i - j]``.
 
-    Row i is a part of the window that begins at i, reversed: one copy, no table of indices.
+    Row i is a slice of the window from i, reversed: one copy, and no table of indices.
     """
     return window.unfold(-1, window.size(-1) - query_len + 1, 1).flip(-1)
 
 
 class RelativeBias(AttentionBias):
-    """A bias that depends on the distance i - j only: by a formula, or a table if ``limited``."""
+    """A bias that depends on the distance i - j only: a formula, or a table if ``limited``."""
 
     limited = False
 
     @abstractmethod
     def by_distance(self, lowest: int, highest: int) -> Tensor:
-        """Values of the distances ``lowest .. highest``, both included: (L|1, H|1, count)."""
+        """Values of the distances ``lowest`` to ``highest``, both included: (L|1, H|1, count)."""
 
     def forward(self, queries: PositionRange, keys: PositionRange) -> Tensor:
         window, lowest = self._window(queries, keys)
@@ -48,10 +48,10 @@ class RelativeBias(AttentionBias):
         return bias
 
     def _window(self, queries: PositionRange, keys: PositionRange) -> tuple[Tensor, int]:
-        """The values of all distances of these positions, (L|1, H|1, count), and the lowest one."""
+        """Values of all distances of these positions, (L|1, H|1, count); the lowest distance."""
         if isinstance(queries, range) and isinstance(keys, range):
             limits = distance_limits(queries, keys)
-        else:  # All of the model: computing those that occur would wait for a GPU.
+        else:  # all distances of the model, since reading the positions would wait for the GPU
             limits = 1 - self.shape.max_keys, self.shape.max_queries - 1
         return self.by_distance(*limits), limits[0]
 
@@ -59,7 +59,7 @@ class RelativeBias(AttentionBias):
         self.check(queries, keys)
         window, lowest = self._window(queries, keys)
         by_head = window.expand(-1, self.shape.heads, -1).contiguous()
-        # As tensors: a number would be a constant of the compiled graph.
+        # Tensors, since numbers would be constants of the compiled graph.
         at = as_tensor(queries, window.device) - lowest, as_tensor(keys, window.device)
         return self.per_layer([_adding(values, *at) for values in by_head.unbind(0)])
 
@@ -75,10 +75,10 @@ def _adding(window: Tensor, rows: Tensor, columns: Tensor) -> ScoreMod:
 
 @dataclass(frozen=True, kw_only=True)
 class ClippedTerms(PositionTerms):
-    """``of_keys`` (H|1, 2c+1, D): vectors added to the keys, row j - i + c for clipped j - i.
+    """Vectors by clipped distance that are added to the keys.
 
-    Queries are at ``query_start`` to ``query_start + query_len - 1`` or, with ``rows`` (T, S), the
-    row of each query and key, at any positions.
+    ``of_keys``: (H|1, 2c+1, D), row j - i + c for clipped j - i. ``query_len`` consecutive queries
+    start at ``query_start``; with ``rows`` (T, S), the row of each query and key, at any positions.
     """
 
     of_keys: Tensor
@@ -99,28 +99,29 @@ class ClippedTerms(PositionTerms):
         return self.by_position(gather_relative, products, keys)
 
     def by_position(self, move: Callable[..., Tensor], rows: Tensor, size: int) -> Tensor:
-        """:func:`gather_relative` or :func:`scatter_relative` of ``rows`` at these queries."""
+        """Applies ``move``, :func:`gather_relative` or :func:`scatter_relative`, to ``rows``."""
         if self.query_len > 1:
             return move(rows, size, self.query_start)
-        # Rows at one position, such as a sentence's beams, are not consecutive queries.
+        # Rows at one position, such as the beams of a sentence, are not consecutive queries.
         return move(rows.unsqueeze(-2), size, self.query_start).squeeze(-2)
 
 
 class ClippedPositions(AttentionPositions):
-    """Terms that depend on the distance up to the clip c."""
+    """Terms that depend on the distance, clipped at c."""
 
     limited = False
     clip: int
 
     @abstractmethod
     def terms_up_to(self, furthest: int, **queries: Any) -> list[PositionTerms]:
-        """Terms for distances up to ``furthest``, at most the clip; ``queries``: the fields of
-        ``ClippedTerms`` with the positions of the queries.
+        """Terms of each layer for distances up to ``furthest``, which is at most the clip.
+
+        ``queries``: the fields of :class:`ClippedTerms` for the positions of the queries.
         """
 
     def terms(self, queries: PositionRange, keys: PositionRange) -> list[PositionTerms]:
         if isinstance(queries, range) and isinstance(keys, range):
-            # No more vectors than distances: their products with queries cost most.
+            # Only vectors of distances that occur: their products with queries cost most.
             furthest = max(*map(abs, distance_limits(queries, keys)), 1)
             return self.terms_up_to(
                 min(self.clip, furthest),
@@ -135,13 +136,12 @@ class ClippedPositions(AttentionPositions):
 
 
 def gather_relative(by_offset: Tensor, keys: int, start: int = 0) -> Tensor:
-    """(..., T, 2c+1), for each query one value per clipped offset -> (..., T, S) with
-    ``out[i, j] = by_offset[i, clip(j - (start + i)) + c]``.
+    """Values per query and clipped offset, (..., T, 2c+1) -> per query and key, (..., T, S).
 
-    Each row is first extended to all offsets, from that of the first key and the last query up to
-    that of the last key and the first query, by repeating its ends. The rows, concatenated, are
-    then read again one element shorter, which shifts each one column further left than the row
-    above. All of it copies blocks; no element is gathered by index.
+    ``out[i, j] = by_offset[i, clip(j - (start + i)) + c]``. Each row is first extended to all
+    offsets, from the first key and last query to the last key and first query, by repeating its
+    ends. The concatenated rows are then read as rows shorter by one element, each of which starts
+    one column further left in its extended row than the row above. Only blocks are copied.
     """
     queries, clip = by_offset.size(-2), by_offset.size(-1) // 2
     lowest, highest = 1 - queries - start, keys - 1 - start  # offsets
@@ -161,8 +161,9 @@ def gather_relative(by_offset: Tensor, keys: int, start: int = 0) -> Tensor:
 
 
 def scatter_relative(weights: Tensor, clip: int, start: int = 0) -> Tensor:
-    """The transpose of :func:`gather_relative`: (..., T, S) -> (..., T, 2c+1), for each query the
-    sum of its weights at each clipped offset.
+    """Sums of weights (..., T, S) per query and clipped offset: (..., T, 2c+1).
+
+    The transpose of :func:`gather_relative`.
     """
     queries, keys = weights.shape[-2:]
     rows = weights
@@ -183,8 +184,9 @@ def scatter_relative(weights: Tensor, clip: int, start: int = 0) -> Tensor:
 
 
 def gather_indexed(by_offset: Tensor, rows: Tensor) -> Tensor:
-    """:func:`gather_relative` at any positions: (..., T, N) and ``rows`` (T, S), the index into N
-    of each query and key -> (..., T, S).
+    """:func:`gather_relative` at any positions: (..., T, N) -> (..., T, S).
+
+    ``rows``: (T, S), the index below N for each query and key.
     """
     return by_offset.gather(-1, rows.expand(*by_offset.shape[:-1], -1))
 

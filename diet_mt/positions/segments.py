@@ -27,7 +27,7 @@ def one_hot(segments: Tensor, count: int) -> Tensor:
 
 
 class SegmentInput(nn.Module):
-    """Devlin et al. 2018, section 3: a vector per segment, (N, E), added to the embeddings."""
+    """A vector per segment, (N, E), added to the embeddings (Devlin et al. 2018, section 3)."""
 
     def __init__(self, count: int, embed_dim: int) -> None:
         super().__init__()
@@ -41,10 +41,12 @@ class SegmentInput(nn.Module):
 
 
 class SegmentPositions(LayerTables):
-    """Chen et al. 2021, section 3.1, equation 2: E_S[S(i), S(j)] is added to the logits of query i
-    and key j, for every head and layer; ``weight`` E_S of one layer is (H|1, N, N), with a row for
-    the query's segment and a column for the key's. It starts at 0, so that a model trained without
-    segments initially computes the same (appendix A, "supplemental segment encoding").
+    """Segments in the logits of each head (Chen et al. 2021, section 3.1, equations 1 and 2).
+
+    E_S[S(i), S(j)] is added to the logit of query i and key j. ``weight``: E_S of one layer, (H|1,
+    N, N), a row per segment of the query, a column per segment of the key. It starts at 0, so that
+    segments added in fine-tuning initially change nothing (appendix A, "supplemental segment
+    encoding").
     """
 
     def __init__(self, shape: AttentionShape, sharing: str | None, count: int) -> None:
@@ -54,10 +56,10 @@ class SegmentPositions(LayerTables):
         self.count = count
 
     def forward(self, segments: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """``segments`` (B, S) -> for each of the L layers two factors, whose product over N is the
-        bias: (B, H|1, S, N) of the queries, (B, 1, S, N) of the keys.
+        """``segments`` (B, S) -> two factors of the bias of each of the L layers.
 
-        As factors, because the bias itself would be B H S S numbers in every layer.
+        (B, H|1, S, N) of the queries and (B, 1, S, N) of the keys; the bias itself, their product
+        over N, would be B H S S numbers per layer.
         """
         tables = self.stacked("weight")  # (L|1, H|1, N, N)
         keys = one_hot(segments, self.count).to(tables.dtype)  # (B, S, N)

@@ -1,4 +1,4 @@
-"""Shaw et al.: a vector for each clipped distance, added to keys and optionally to values."""
+"""Shaw et al.: vectors by clipped distance, added to keys and optionally to values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .terms import PositionTerms
 
 @dataclass(frozen=True)
 class ShawTerms(ClippedTerms):
-    """``of_keys`` a^K and ``of_values`` a^V, (H|1, 2c+1, D) each; a^V is optional."""
+    """a^K, ``of_keys``, and optionally a^V, ``of_values``: (H|1, 2c+1, D) each."""
 
     of_values: Tensor | None = None
 
@@ -34,10 +34,10 @@ class ShawTerms(ClippedTerms):
 
 
 class ShawPositions(ClippedPositions):
-    """Vectors by clipped distance; of one layer ``of_keys`` a^K and, with ``values``,
-    ``of_values`` a^V, (H|1, 2c+1, D) each, row j - i + c for j - i.
+    """Vectors by clipped distance, for keys and, with ``values``, for values.
 
-    Initialized like a projection from distances to head size, of which each distance is a row.
+    A layer has a^K, ``of_keys``, and a^V, ``of_values``, (H|1, 2c+1, D) each, row j - i + c for
+    j - i. Initialized (Xavier) like a projection from 2c+1 one-hot distances to the head size.
     """
 
     def __init__(self, shape: AttentionShape, sharing: str | None, clip: int, values: bool) -> None:
@@ -64,15 +64,14 @@ class ShawPositions(ClippedPositions):
 
 @dataclass(frozen=True)
 class Shaw(PositionEncoding):
-    """Shaw et al. 2018, "Self-Attention with Relative Position Representations"
-    (arXiv:1803.02155), equations 3 and 4:
+    """Vectors of clipped distances (Shaw et al. 2018, arXiv:1803.02155, equations 4 and 3):
 
         A[i, j] = q_i . (k_j + a^K[clip(j - i)]) / sqrt(D)
 
-    and, with ``--position-values``, values v_j + a^V[clip(j - i)]. One set of vectors per layer
-    for all its heads (section 3.3); distances are clipped at 16, as in the base model of section
-    4.1 (``--position-clip``; its big model has 8). That base model has a set for every head:
-    ``--position-sharing none``. Where we differ: the paper has no positions in cross-attention
+    and, with ``--position-values``, values v_j + a^V[clip(j - i)]. By default, all heads of a layer
+    share their vectors (section 3.3), and distances are clipped at 16 (``--position-clip``), as in
+    the base model of section 4.1, which has vectors per head (``--position-sharing none``); the big
+    model has a clip of 8. Where we differ: the paper has no positions in cross-attention
     (``--position-in encoder,decoder``); here cross-attention has its own vectors by default.
     """
 
@@ -81,7 +80,7 @@ class Shaw(PositionEncoding):
     color = "#009e73"
 
     clip: int = clip_option(16)
-    values: bool = option("--position-values", False, "also add vectors of distances to the values")
+    values: bool = option("--position-values", False, "also add relative vectors to the values")
 
     def in_attention(self, shape: AttentionShape) -> AttentionPositions:
         return ShawPositions(shape, self.sharing, self.clip, self.values)

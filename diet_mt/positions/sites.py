@@ -1,4 +1,4 @@
-"""An encoding at chosen sites and in chosen layers, with another at the input, or randomized."""
+"""An encoding at chosen sites and in chosen layers, with consecutive or randomized positions."""
 
 from __future__ import annotations
 
@@ -20,10 +20,18 @@ from .position_ids import RandomizedPositions, TokenPositions
 
 @dataclass(frozen=True)
 class EncodingAtSites(PositionEncoding):
-    """``inside`` in the kinds of attention ``kinds`` only, in the order of ``KINDS``, and in
-    ``layers``, numbers from 0 and slices as in Python; ``at_input`` at the input. With
-    ``randomized`` N, tokens have some of the positions 0 to N - 1
-    (:class:`~diet_mt.positions.position_ids.RandomizedPositions`).
+    """The encodings of a model: one inside attention and one at the input.
+
+    Attributes:
+        inside: the encoding inside attention.
+        at_input: the encoding at the input; equal to ``inside`` unless another one is chosen.
+        kinds: the kinds of attention in which ``inside`` acts, in the order of ``KINDS``.
+        layers: the layers in which it acts: numbers from 0 and Python slices, separated by
+            commas.
+        randomized: the number of positions N that
+            :class:`~diet_mt.positions.position_ids.RandomizedPositions` draws from, or None.
+
+    Raises :class:`UserError` for invalid options.
     """
 
     inside: PositionEncoding = field(default_factory=NoPositions)
@@ -48,13 +56,13 @@ class EncodingAtSites(PositionEncoding):
         yield from self._randomized_problems()
         if self.layers != ":" and not self.kinds:
             yield f"--position-layers {self.layers}: {self.name} acts at the input; leave it out"
-        own = self.inside.acts_in
+        allowed = self.inside.acts_in
         for kind in self.kinds:
             if kind not in KINDS:
                 word = f" {kind}" if kind else ", a word is missing"
                 yield f"--position-in{word}: choose from {', '.join(KINDS)}"
-            elif kind not in own:
-                where = f"only in {', '.join(own)}" if own else "at the input alone"
+            elif kind not in allowed:
+                where = f"only in {', '.join(allowed)}" if allowed else "at the input alone"
                 yield f"--position-in {kind}: {self.name} acts {where}; leave {kind} out"
         if self.inside.mixes_keys and ENCODER not in self.kinds:
             yield (
@@ -65,7 +73,7 @@ class EncodingAtSites(PositionEncoding):
             return
         if self.at_input.acts_in:
             yield f"--position-input {self.at_input.name}: acts inside attention, not at the input"
-        elif not own:
+        elif not allowed:
             yield (
                 f"--position-input {self.at_input.name}: {self.name} is at the input itself; give "
                 "one of them as --position-encoding alone"

@@ -1,4 +1,4 @@
-"""T5: per head, one scalar for each bucket of distances, added to the logits."""
+"""T5: one scalar for each bucket of distances and head, added to the logits."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .relative import RelativeBias, distances
 
 
 def buckets_of(relative: Tensor, buckets: int, max_distance: int, *, causal: bool) -> Tensor:
-    """``relative`` positions j - i, any shape, integers -> bucket numbers, 0 to ``buckets`` - 1.
+    """Bucket numbers, 0 to ``buckets`` - 1, of ``relative`` positions j - i, integers of any shape.
 
-    Both directions: half of the buckets for each, the upper half for keys behind the query (j > i).
-    Causal: all buckets for keys before the query, and those behind it share that of distance 0.
-    The first half of each range has a bucket for every distance, the second half buckets that grow
-    with the logarithm up to ``max_distance``; the last bucket has all larger distances.
+    Bidirectional: half of the buckets per direction, the upper half for keys after the query (j >
+    i). Causal: all buckets are for keys before the query; keys after it share that of distance 0.
+    In each direction, the first half of the buckets has one distance each, the second half is
+    logarithmic up to ``max_distance``; the last bucket includes all larger distances.
     """
     if causal:
         first, away = torch.zeros_like(relative), (-relative).clamp(min=0)
@@ -28,18 +28,18 @@ def buckets_of(relative: Tensor, buckets: int, max_distance: int, *, causal: boo
         buckets //= 2
         first, away = relative.gt(0).long() * buckets, relative.abs()
     exact = buckets // 2
-    # In float32, as the models of the paper's own code were trained: other precision puts some
-    # distances on the other side of a bucket's edge.
+    # In float32, as in the paper's own code: in another precision, some distances would fall into
+    # the neighboring bucket.
     growth = torch.log(away.clamp(min=1).float() / exact) / math.log(max_distance / exact)
     far = exact + (growth * (buckets - exact)).long()
     return first + torch.where(away < exact, away, far.clamp(max=buckets - 1))
 
 
 class T5Bias(RelativeBias):
-    """b[bucket(j - i)] for all layers, (L|1, H|1, T, S); ``by_bucket`` b of one is (H|1, buckets).
+    """b[bucket(j - i)] in all layers: (L|1, H|1, T, S).
 
-    Mesh TensorFlow's deviation for embeddings of relative positions is E^-0.5; models here are
-    small, and INIT_STD leaves the bias near 0 at any width.
+    A layer has b, ``by_bucket`` (H|1, buckets). It starts with standard deviation INIT_STD, near 0
+    at any width, instead of Mesh TensorFlow's E^-0.5, since models here are small.
     """
 
     def __init__(
@@ -59,11 +59,11 @@ class T5Bias(RelativeBias):
 
 @dataclass(frozen=True)
 class Bucketed(PositionEncoding):
-    """The options of all encodings with the buckets of T5."""
+    """The options of encodings with the buckets of T5."""
 
     buckets: int = buckets_option(32)
     max_distance: int = option(
-        "--position-max-distance", 128, "distance from which on there is one last bucket"
+        "--position-max-distance", 128, "distance from which all fall into the last bucket"
     )
 
     def problems(self) -> Iterator[str]:
@@ -79,15 +79,14 @@ class Bucketed(PositionEncoding):
 
 @dataclass(frozen=True)
 class T5(Bucketed):
-    """Raffel et al. 2019, "Exploring the Limits of Transfer Learning with a Unified Text-to-Text
-    Transformer" (arXiv:1910.10683), section 2.1:
+    """T5: a scalar per bucket of distances (Raffel et al. 2019, arXiv:1910.10683, section 2.1):
 
         A[i, j] = q_i . k_j / sqrt(D) + b[bucket(j - i)]
 
-    One table for all layers by default; buckets of both directions in the encoder, of one in the
+    By default, all layers share one table. Buckets are bidirectional in the encoder, causal in the
     decoder. Where we differ: T5 omits sqrt(D), and has no positions in cross-attention
     (``--position-in encoder,decoder``); here cross-attention has its own table by default, with
-    buckets of both directions.
+    bidirectional buckets.
     """
 
     name = "t5"

@@ -1,4 +1,4 @@
-"""The positional terms of one layer's attention."""
+"""Positional terms of one layer's attention."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..nn.precision import product
 
-# Index of a query; a tensor (1,) where it is on the device.
+# Index of a query: an integer, or a tensor (1,) on the device.
 Row = int | Tensor
 
 
@@ -20,30 +20,28 @@ def select_row(x: Tensor, row: Row, dim: int) -> Tensor:
 
 @dataclass(frozen=True)
 class PositionTerms:
-    """What positions contribute to one layer's attention, for some queries and keys.
+    """Contribution of positions to one layer's attention, for given queries and keys.
 
-    The base class has a bias, all that encodings independent of the words need. A subclass adds
-    tensors as fields and overrides the methods that differ; attention calls them in the order in
-    which they are defined here. Masks are applied by attention.
+    The base class has a bias, which suffices for encodings that do not depend on the content.
+    Subclasses add tensors as fields and override methods. Attention calls the methods in the order
+    of their definition here, and applies the masks.
 
     ``bias``: (H|1, T, S), added to the logits, or None.
     """
 
-    # Whether keys and values are sums over tokens, so that no padding is left to be masked.
+    # Whether keys and values are mixtures of tokens; attention then masks no padding.
     mixes_keys: ClassVar[bool] = False
 
     bias: Tensor | None = None
 
     def step(self, row: Row, keys: int) -> PositionTerms:
-        """The terms of query ``row`` alone, over the first ``keys`` keys."""
+        """The terms of the query at index ``row`` over the first ``keys`` keys."""
         if self.bias is None:
             return self
         return replace(self, bias=select_row(self.bias, row, 1)[:, :, :keys])
 
     def queries(self, q: Tensor) -> Tensor:
-        """Projected queries (B, H, T, D) -> queries of the logits, (B, H, T, R): R is D, or any
-        width that keys have as well.
-        """
+        """Projected queries (B, H, T, D) -> queries of the logits (B, H, T, R), as wide as keys."""
         return q
 
     def keys(self, k: Tensor, padding: Tensor | None = None) -> Tensor:
@@ -65,14 +63,14 @@ class PositionTerms:
     def query_bias(self, q: Tensor, keys: int, scale: float) -> Tensor | None:
         """A bias that depends on the queries (B, H, rows, R): (B, H, rows, S), or None.
 
-        ``keys`` S; ``scale``: the factor of q k^T. For T = 1 there may be any number of rows at
-        that one position (the beams of a sentence).
+        ``keys``: S; ``scale``: the factor of q k^T. The rows are the T queries or, if T is 1, any
+        number of queries at the same position (the beams of a sentence).
         """
         return None
 
     @property
     def reads_keys(self) -> bool:
-        """Whether there is a :meth:`key_bias`, for which a step needs the keys themselves."""
+        """Whether :meth:`key_bias` returns a bias, so that a decoding step has to read the keys."""
         return False
 
     def key_bias(
@@ -80,8 +78,8 @@ class PositionTerms:
     ) -> Tensor | None:
         """A bias that depends on the cached keys (B, H, S, R): (B, H, T, S), or None.
 
-        ``scale``: the factor of q k^T. ``key_positions`` (B, S): where they are not 0 to S - 1 (T
-        is 1 then).
+        ``scale``: the factor of q k^T. ``key_positions``: (B, S), for T = 1 only, the positions of
+        the keys if these are not 0 to S - 1.
         """
         return None
 
@@ -93,8 +91,9 @@ class PositionTerms:
         return of_queries + of_keys
 
     def logit_bias(self, q: Tensor, k: Tensor, scale: float) -> Tensor | None:
-        """All terms of the logits of queries (B, H, T, R) and cached keys (B, H, S, R) but
-        ``scale`` q k^T, in the precision of ``q``: (B|1, H|1, T, S), or None without any.
+        """Sum of all terms of the logits except ``scale`` q k^T: (B|1, H|1, T, S), or None.
+
+        ``q``: queries (B, H, T, R); ``k``: cached keys (B, H, S, R). In the precision of ``q``.
         """
         factors = self.factors()
         total = self.content_bias(q, k, scale)
@@ -105,13 +104,11 @@ class PositionTerms:
 
     @property
     def changes_output(self) -> bool:
-        """Whether :meth:`output` adds anything, which needs the attention weights."""
+        """Whether :meth:`output` returns a term, which needs the attention weights."""
         return False
 
     def output(self, weights: Tensor) -> Tensor | None:
-        """A term of the output that depends on the attention weights (B, H, rows, S): (B, H, rows,
-        D), or None.
-        """
+        """A term (B, H, rows, D) of the output from attention weights (B, H, rows, S), or None."""
         return None
 
 

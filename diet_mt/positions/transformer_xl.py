@@ -1,4 +1,4 @@
-"""Transformer-XL: sinusoids of the distance, projected, and two global query vectors."""
+"""Transformer-XL: projected sinusoids of the distance, and two global query vectors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .terms import PositionTerms
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerXlTerms(ClippedTerms):
-    """``of_keys`` R W_R, of all distances; ``content`` u and ``position`` v, (H, D) each."""
+    """R W_R of all distances, ``of_keys``; u, ``content``, and v, ``position``, (H, D) each."""
 
     content: Tensor
     position: Tensor
@@ -32,7 +32,7 @@ class TransformerXlTerms(ClippedTerms):
 
 
 class TransformerXlPositions(ClippedPositions):
-    """u and v (H, D), one each for all layers; of one layer ``key`` W_R (H|1, E, D)."""
+    """u and v, (H, D) each, for all layers; a layer has W_R, ``key`` (H|1, E, D)."""
 
     clip = sys.maxsize
 
@@ -58,17 +58,15 @@ class TransformerXlPositions(ClippedPositions):
 
 @dataclass(frozen=True)
 class TransformerXl(PositionEncoding):
-    """Dai et al. 2019, "Transformer-XL: Attentive Language Models Beyond a Fixed-Length Context"
-    (arXiv:1901.02860), section 3.3, A^rel, also XLNet's:
+    """Transformer-XL, also XLNet (Dai et al. 2019, arXiv:1901.02860, section 3.3, A^rel):
 
         A[i, j] = ((q_i + u) . k_j + (q_i + v) . R[i - j] W_R) / sqrt(D)
 
-    R[d] = [sin(d w); cos(d w)], w_c = 10000^(-2c/E). W_R is learned for each head of each layer, u
-    and v for each head; they have no index of the layer in the paper, nor by default in its code
-    (kimiyoung/transformer-xl), while XLNet's differ by layer. Where we differ: the paper has
-    decoders only, with a memory of earlier segments. Here encoder (both directions, as in XLNet),
-    decoder and cross-attention, where i counts target and j source positions, each have their own,
-    and there is no memory.
+    R[d] = [sin(d w); cos(d w)], w_c = 10000^(-2c/E). W_R is learned per head and layer, u and v per
+    head for all layers, as in the paper and by default in its code (kimiyoung/transformer-xl);
+    XLNet's u and v differ by layer. Where we differ: the paper has decoders only, with a memory of
+    earlier segments. Here there is no memory; encoder (in both directions, as in XLNet), decoder
+    and cross-attention (i in the target, j in the source) have separate parameters.
     """
 
     name = "transformer-xl"

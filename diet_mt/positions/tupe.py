@@ -1,4 +1,4 @@
-"""TUPE: correlations of positions by projections of their own, added to the logits."""
+"""TUPE: correlations of positions with separate projections, added to the logits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .t5 import Bucketed, T5Bias
 
 
 class NormedPositions(nn.Module):
-    """p (n, E) with its layer norm."""
+    """The table p (n, E) with its layer norm."""
 
     def __init__(self, positions: int, embed_dim: int) -> None:
         super().__init__()
@@ -39,14 +39,14 @@ class NormedPositions(nn.Module):
 
 
 class TupeBias(FactorBias):
-    """(p_i U_Q) . (p_j U_K) / sqrt(2 D) for all layers, (L|1, H|1, T, S), plus ``relative``.
+    """(p_i U_Q) . (p_j U_K) / sqrt(2 D) in all layers, (L|1, H|1, T, S), plus ``relative``.
 
-    ``positions`` p serves queries and keys of self-attention; in cross-attention it is that of the
-    target, and ``sources`` that of the keys.
+    ``positions``: p of queries and, in self-attention, of keys; ``sources``: p of the keys in
+    cross-attention, otherwise None.
 
-    Where the first token is [CLS] (equations 9 and 10), the logits between it and the other tokens
-    do not depend on their distance: row 0 is one number per head, and the rest of column 0 another,
-    each computed like the other entries, from an additional row of p.
+    If the first token is [CLS] (equations 9 and 10), its row and column do not depend on positions:
+    row 0 is one number per head, the rest of column 0 another. Each is computed like the other
+    entries, from an additional row of p.
     """
 
     def __init__(self, shape: AttentionShape, sharing: str | None) -> None:
@@ -77,13 +77,11 @@ class TupeBias(FactorBias):
             bias = bias + self.relative(queries, keys)
         if not self.shape.first_is_cls:
             return bias
-        # Randomized positions are those of whole sentences.
+        # A tensor, of randomized positions, begins with the first token of a sentence.
         return self.untie_cls(bias, row=isinstance(queries, Tensor) or queries.start == 0)
 
     def untie_cls(self, bias: Tensor, row: bool) -> Tensor:
-        """``bias`` (L|1, H|1, T, S) with the column of [CLS] replaced, and if it is a query its
-        ``row``.
-        """
+        """``bias`` (L|1, H|1, T, S) with column 0, of [CLS], replaced, and row 0 if ``row``."""
         longest = self.shape.max_queries
         additional = self.positions(range(longest, longest + 2))  # (2, E)
         with no_autocast(additional.device):
@@ -100,17 +98,16 @@ class TupeBias(FactorBias):
 
 @dataclass(frozen=True)
 class TupeAbs(PositionEncoding):
-    """Ke et al. 2020, "Rethinking Positional Encoding in Language Pre-training"
-    (arXiv:2006.15595), equation 7:
+    """TUPE-A: correlations of absolute positions (Ke et al. 2020, arXiv:2006.15595, equation 7):
 
         A[i, j] = q_i . k_j / sqrt(2 D) + (p_i U_Q) . (p_j U_K) / sqrt(2 D)
 
-    p has a layer norm, as in the paper's own code, whose U also has a bias; the equation has none,
-    nor have we. U is shared by the layers by default; p is one table for all layers in every mode.
-    Where we differ: the paper has encoders only; here each kind of attention has its own p and U,
-    cross-attention one p for target and one for source positions. [CLS] is untied in encoder-only
-    models only: in translation no token represents a whole sentence. ``--attention-scale`` concerns
-    q . k, whose factor is divided by sqrt(2) here.
+    p has a layer norm, as in the paper's own code; U has no bias, as in the equation but unlike the
+    code. Layers share U by default, and p with any ``--position-sharing``. Where we differ: the
+    paper has encoders only; here each kind of attention has its own p and U, cross-attention
+    separate p for target and source. [CLS] is untied in encoder-only models only, since in
+    translation no token represents a whole sentence. ``--attention-scale`` changes the factor of
+    q . k, which is divided by sqrt(2).
     """
 
     name = "tupe-abs"
@@ -124,9 +121,9 @@ class TupeAbs(PositionEncoding):
 
 @dataclass(frozen=True)
 class TupeRel(Bucketed):
-    """Ke et al. 2020, equation 8: TUPE-A plus b[bucket(j - i)], the bias of T5.
+    """TUPE-R (Ke et al. 2020, equation 8): TUPE-A plus b[bucket(j - i)], the bias of T5.
 
-    All else as in :class:`TupeAbs`; ``--position-sharing`` applies to U and b.
+    All else is as in :class:`TupeAbs`; ``--position-sharing`` applies to U and b.
     """
 
     name = "tupe-rel"

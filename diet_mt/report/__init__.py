@@ -1,6 +1,7 @@
-"""Reports: tables, pictures and the page made from rows of results.
+"""Reports: tables, pictures and a page of results.
 
-``sections`` ranks the systems of comparable rows; ``boards``, ``tasks`` and ``lengths`` make tables
-of them, ``blocks`` writes these as text, Markdown and HTML. ``style`` draws with matplotlib,
-``page`` puts everything into one file. Needs neither torch nor fairseq.
+``sections`` ranks the systems of comparable rows; ``boards``, ``tasks`` and ``lengths`` make
+tables, which ``blocks`` formats as text, Markdown and HTML; ``style`` defines the style of
+pictures; ``page`` combines everything in one file. Only colours and families of encodings need
+torch, and nothing needs fairseq.
 """

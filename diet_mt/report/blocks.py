@@ -15,22 +15,19 @@ from ..system.errors import UserError, printable
 from ..system.files import raw_bytes, write_text
 
 tabulate.MIN_PADDING = 0  # columns as wide as their content
-_WIDEST, _LONGEST = 300, 4000  # characters of a cell and of an item in a terminal
+_WIDEST, _LONGEST = 300, 4000  # maximum characters of a cell and of an item in a terminal
 
 Row = TypeVar("Row")
 
 
 @dataclass(frozen=True)
 class Column(Generic[Row]):
-    """A column of a table: title, value of a row's cell, and explanation for the legend.
-
-    ``form``: format of a number; None is an empty cell.
-    """
+    """A column of a table."""
 
     title: str
-    value: Callable[[Row], object]
-    help: str = ""
-    form: str = ""
+    value: Callable[[Row], object]  # of a row's cell; None: empty
+    help: str = ""  # for the legend
+    form: str = ""  # format of values
     number: bool = True  # flush right
 
     def text(self, row: Row) -> str:
@@ -45,19 +42,22 @@ class Heading:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of texts; ``numbers``: columns set flush right (default: all but the first)."""
+    """A table of texts; ``numbers``: whether columns are flush right (default: all but the first).
+
+    ``helps``: title of a column -> explanation for the legend.
+    """
 
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
     numbers: Sequence[bool] = ()
-    helps: Mapping[str, str] = field(default_factory=dict)
+    helps: Mapping[str, str] = field(default_factory=dict)  # head -> explanation
 
     @property
     def flush_right(self) -> Sequence[bool]:
         return self.numbers or [False, *[True] * (len(self.heads) - 1)]
 
     def formatted(self, form: str, cell: Callable[[str], str]) -> str:
-        """The table in a format of ``tabulate``, without a newline at its end."""
+        """The table in a format of ``tabulate``, without a final newline."""
         sides = ["right" if number else "left" for number in self.flush_right]
         rows = [[cell(text) for text in row] for row in self.rows]
         return tabulate.tabulate(
@@ -67,7 +67,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Items:
-    """A list; a line that begins with two spaces belongs to the previous one."""
+    """A list; lines that begin with two spaces are subitems."""
 
     lines: Sequence[str]
 
@@ -79,7 +79,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Folded:
-    """A collapsible table or list of commands; in a terminal, the table on request."""
+    """A collapsible table or list of commands; a terminal shows tables only on request."""
 
     summary: str
     content: Table | Sequence[str]
@@ -89,7 +89,7 @@ Block = Union[Heading, Table, Items, Note, Folded]
 
 
 def table(rows: Sequence[Row], columns: Iterable[Column[Row]]) -> Table:
-    """The columns of ``rows`` that are not empty."""
+    """A table of ``rows``, without empty columns."""
     cells = [(column, [column.text(row) for row in rows]) for column in columns]
     used = [(column, texts) for column, texts in cells if any(texts)]
     return Table(
@@ -101,20 +101,20 @@ def table(rows: Sequence[Row], columns: Iterable[Column[Row]]) -> Table:
 
 
 def legend(blocks: Iterable[Block]) -> list[str]:
-    """The explanations of all columns shown, each once."""
+    """The explanations of the columns of all tables, without repetition."""
     helps = {t: h for each in blocks if isinstance(each, Table) for t, h in each.helps.items()}
     return [f"{title}: {text}" for title, text in helps.items()]
 
 
 def number(value: float, form: str, half: float | None = None) -> str:
-    """``value`` by a format, 0 without a minus; with ``half``, ``value ± half``."""
+    """``value`` in a format, without negative zero; with ``half``, ``value ± half``."""
     text = f"{value:{form}}"
     text = text if float(text) else f"{0:{form}}"
     return text if half is None else f"{text} ± {half:{form.lstrip('+')}}"
 
 
 def text(blocks: Iterable[Block], *, verbose: bool = False) -> str:
-    """Blocks for a terminal, ending in a newline; ``verbose``: with folded tables."""
+    """Blocks for a terminal, with a final newline; ``verbose``: includes folded tables."""
     out: list[str] = []
     for block in blocks:
         match block:
@@ -137,7 +137,7 @@ def _plain(table: Table) -> list[str]:
 
 
 def markdown(blocks: Iterable[Block]) -> str:
-    """Blocks as Markdown, ending in a newline; texts of rows are escaped."""
+    """Blocks as Markdown, with a final newline; texts of rows are escaped."""
     out: list[str] = []
     for block in blocks:
         match block:
@@ -161,12 +161,12 @@ def markdown(blocks: Iterable[Block]) -> str:
 
 
 def markdown_table(table: Table) -> str:
-    """The table without a newline at its end."""
+    """The table as Markdown, without a final newline."""
     return table.formatted("pipe", lambda cell: _escaped(cell).replace("|", "\\|"))
 
 
 def _escaped(text: str) -> str:
-    """``text`` with Markdown's tags, links and emphasis escaped; `code` stays."""
+    """``text`` with tags, links and emphasis escaped, except in `code`."""
     pieces = text.replace("&", "&amp;").replace("<", "&lt;").split("`")
     pieces[::2] = (re.sub(r"[\\*]|\](?=\()", r"\\\g<0>", piece) for piece in pieces[::2])
     return "`".join(pieces)
@@ -210,12 +210,13 @@ def _inline(text: str) -> str:
 
 
 def put_section(file: Path, name: str, section: str, check: bool) -> None:
-    """Replaces what a Markdown file has between two lines such as
+    """Replaces the section of a Markdown file between two lines such as
 
     <!-- results:begin diet-mt leaderboard --brief -->
     <!-- results:end -->
 
-    The command may be left out. ``check``: as in ``put_text``.
+    The command is optional; ``check``: see :func:`put_text`. Raises :class:`UserError` without
+    exactly one such section.
     """
     text, begin = raw_bytes(file).decode(), f"<!-- {name}:begin"
     pattern = rf"(^{begin}(?: [^\n]*?)? -->$).*?(^<!-- {name}:end -->$)"
@@ -231,7 +232,7 @@ def put_section(file: Path, name: str, section: str, check: bool) -> None:
 
 
 def put_text(file: Path, text: str, check: bool) -> None:
-    """Writes ``file``; ``check``: only compares, and raises UserError where it differs."""
+    """Writes ``file``; ``check``: raises :class:`UserError` if it differs, instead of writing."""
     same = file.exists() and raw_bytes(file) == text.encode()
     if not same and check:
         raise UserError(f"{file}: out of date; run the command again without --check")

@@ -28,7 +28,7 @@ def _mean(field: str) -> Callable[[Standing], float | None]:
 
 
 def _each(text: Callable[[Result], str]) -> Callable[[Standing], str]:
-    """The texts of all seeds that are not empty, each once."""
+    """The distinct nonempty texts of all seeds."""
     return lambda s: ", ".join(
         dict.fromkeys(filter(None, map(text, s.line.results if s.line else ())))
     )
@@ -127,7 +127,7 @@ SEEDS = (
 
 
 def board(sections: Sequence[Section], *, brief: bool = False) -> list[Block]:
-    """Tables, signatures, commands, and a legend; ``brief``: narrow tables alone."""
+    """Tables, signatures, commands and a legend; ``brief``: only narrow tables."""
     blocks: list[Block] = []
     for section in sections:
         columns = [each for each in STANDING if each.title in BRIEF or not brief]
@@ -150,13 +150,13 @@ def details(section: Section) -> list[Block]:
 
 
 def reading(sections: Sequence[Section], blocks: Sequence[Block]) -> list[Block]:
-    """How to read the tables: the legend of their columns, and of seeds."""
+    """The legend of the tables: of their columns, and of the variance between seeds."""
     lines = [*legend(blocks), *([SEEDS] if any(each.has_seeds for each in sections) else [])]
     return [Items(lines)] if lines else []
 
 
 def remarks(section: Section) -> list[str]:
-    """Differences of training within the group, and tests without knowledge of seeds."""
+    """Remarks on differences of training in the group, and on tests without several seeds."""
     otherwise: dict[str, list[str]] = {}
     for name, options in section.group.trained_otherwise().items():
         otherwise.setdefault(options, []).append(name)
@@ -178,7 +178,7 @@ def remarks(section: Section) -> list[str]:
 
 
 def commands(section: Section) -> list[str]:
-    """Trainings, then evaluations, with SEED, CHECKPOINTS and ARCH for what differs."""
+    """Training commands, then evaluation commands, with SEED, CHECKPOINTS and ARCH as variables."""
     results = section.group.results
     train = {_general(result.training, arch="ARCH"): None for result in results}
     generate = {_general(result.evaluation): None for result in results}
@@ -186,7 +186,7 @@ def commands(section: Section) -> list[str]:
 
 
 def _general(options: Options, **fixed: Option) -> str:
-    """The command of any seed, with the options ``fixed`` where it has them."""
+    """A command with variables for options that it has: SEED, CHECKPOINTS, and ``fixed``."""
     fixed |= {"seed": "SEED", "save-dir": "CHECKPOINTS"}
     fixed["path"] = f"CHECKPOINTS/{Path(str(options.get('path'))).name}"
     if folder := options.get("save-dir"):  # logs next to the checkpoints
@@ -196,7 +196,7 @@ def _general(options: Options, **fixed: Option) -> str:
 
 
 def intervals(sections: Sequence[Section], *, titles: bool = True) -> Any:
-    """BLEU of every system, with its interval; sections one below the other."""
+    """A picture of BLEU of all systems, with intervals, one panel per section."""
     heights = [1.0 + 0.2 * len(section.standings) for section in sections]
     figure, panels = pyplot().subplots(
         len(sections), 1, figsize=(7, sum(heights)), height_ratios=heights, squeeze=False,

@@ -1,9 +1,9 @@
 """The claims of Chen et al. 2021 (``claims.yaml``), decided by rows of results.
 
-A difference decides a claim if its 95 % interval excludes 0. Of a normal estimate with standard
-deviation s the interval is ± 1.96 s, so a true difference d leaves it with a probability of 80 %
-where d - 1.96 s = 0.84 s: at 2.80 s, which is 1.43 times half of the interval. This smallest
-detectable difference falls with the root of the number of seeds and sentences together.
+A difference decides a claim if its 95 % interval excludes 0. The interval of a normal estimate with
+standard deviation s is ± 1.96 s, so it excludes 0 with a probability of 80 % if the true difference
+is (1.96 + 0.84) s = 2.80 s, 1.43 times half of the interval. With k times as many seeds and k times
+as many sentences, this smallest detectable difference is divided by the square root of k.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from .tasks import GLUE_COLUMNS, XTREME_COLUMNS, Cell, entrants, languages_of, s
 
 CONFIRMED, CONTRADICTED, UNDECIDED = "confirmed", "contradicted", "not decidable here"
 _quantile = NormalDist().inv_cdf
-DETECTABLE = 1 + _quantile(0.8) / _quantile(0.975)  # of half of a 95 % interval, with 80 % power
-TARGET = 0.5  # BLEU, where the paper has no difference of its own
-# Half of the 95 % interval of a median over the distance of the quartiles, both of one value.
+DETECTABLE = 1 + _quantile(0.8) / _quantile(0.975)  # times half of a 95 % interval, at 80 % power
+TARGET = 0.5  # BLEU, if the paper has no such difference
+# Half of the 95 % interval of a median, over the interquartile range; for n values, over sqrt(n).
 _MEDIAN = _quantile(0.975) * math.sqrt(math.pi / 2) / (2 * _quantile(0.75))
-# In figure 1, of systems of translation and of encoders.
+# Systems of figure 1: positions at the input, in translation and in encoders; and others.
 INPUT = ("sinusoidal", "learned input")
 SUMMARY = {"diet_abs": "absolute (DIET-ABS)", "diet_rel": "relative (DIET-REL)"}
 Content = Mapping[str, Any]
@@ -42,24 +42,19 @@ Content = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Evidence:
-    """The difference of a pair, the first minus the second, on one data set; no rows: no value.
-
-    ``half``: of its 95 % interval; ``known``: whether that covers the variance between trainings;
-    ``paper``: its difference, whose sign is the claim (None or 0: the first is better);
-    ``margin``: the claim is that they differ by at most this; ``sizes``: of the data, by unit.
-    """
+    """The difference of a pair of systems, the first minus the second, on one data set."""
 
     claim: str
     pair: tuple[str, str] = ("", "")
     data: str = "no rows"
-    value: float | None = None
-    half: float | None = None
-    known: bool = True
-    paper: float | None = None
-    margin: float | None = None
+    value: float | None = None  # None: no rows
+    half: float | None = None  # of the 95 % interval
+    known: bool = True  # the interval covers the variance between trainings
+    paper: float | None = None  # its sign is the claim; None or 0: the first is better
+    margin: float | None = None  # the claim is that the difference is at most this
     seeds: str = ""
-    sizes: Mapping[str, float] = field(default_factory=dict)
-    needs: str = ""  # to decide it, where ``sizes`` do not tell
+    sizes: Mapping[str, float] = field(default_factory=dict)  # unit -> size of the data
+    needs: str = ""  # requirement to decide the claim, if ``sizes`` are no estimate
     form: str = "+.2f"
     unit: str = ""
 
@@ -77,36 +72,36 @@ class Evidence:
 
     @property
     def detectable(self) -> float | None:
-        """The smallest true difference that is significant with a probability of 80 %."""
+        """Smallest true difference that is significant with a probability of 80 %."""
         return DETECTABLE * self.half if self.half else None
 
     @property
     def takes(self) -> str:
-        """The data with which the paper's difference would be detectable."""
+        """Size of the data with which the paper's difference would be detectable."""
         if self.needs or self.verdict != UNDECIDED or not self.half:
             return self.needs
         if self.margin is None:
             more = (DETECTABLE * self.half / abs(self.paper or TARGET)) ** 2
-        else:  # if the difference stays as it is
+        else:  # assuming the same difference
             more = (self.half / (self.margin - abs(self.value or 0))) ** 2
         if more <= 1:
             return "a difference as large as the paper's would show"
         return " × ".join(f"{math.ceil(more * n):,} {unit}" for unit, n in self.sizes.items())
 
     def text(self, value: float | None, form: str = "", half: float | None = None) -> str | None:
-        """A number of it, with its unit."""
+        """A value with its unit, or None."""
         return None if value is None else number(value, form or self.form, half) + self.unit
 
 
 def read_claims() -> Content:
-    """The project's claims."""
+    """The content of ``claims.yaml``."""
     text = Path(__file__).with_name("claims.yaml").read_text(encoding="utf-8")
     content: Content = yaml.safe_load(text)
     return content
 
 
 def evidence(folder: Path, content: Content) -> list[Evidence]:
-    """Of each claim on each data set with rows in ``folder``, a folder of results."""
+    """Evidence for each claim on each data set with rows in ``folder``, a folder of results."""
     files = {file for data in content["data"].values() for file in data["files"]}
     files = {file for file in files if (folder / file).exists()}
     sections = {file: read_sections([folder / file])[0] for file in files}
@@ -154,9 +149,8 @@ def _bleu(
 
 
 def _tasks(claim: Content, rows: Sequence[TaskResult]) -> Iterator[Evidence]:
-    """Means over the tasks of the paper that both have, those with several seeds if there are any.
-
-    Each system is one pretrained model, so the variance between pretrainings is unknown.
+    """Differences of means over the paper's tasks that both systems have; if any of these tasks has
+    several seeds of both, over such tasks only. The variance between pretrainings is unknown.
     """
     every = {f"{each.results[0].system} {each.segments}": each for each in entrants(rows)}
     kinds = ((GLUE, GLUE_COLUMNS), (XTREME, XTREME_COLUMNS))
@@ -191,7 +185,7 @@ def _tasks(claim: Content, rows: Sequence[TaskResult]) -> Iterator[Evidence]:
 
 
 def _over_seeds(first: Cell, second: Cell) -> tuple[float, Floats]:
-    """The difference of the means over the seeds, and draws of its error."""
+    """Difference of the means over the seeds, and random draws of its error."""
     sides = [np.array(list(cell.by_seed.values())) for cell in (first, second)]
     variance = between_seeds(sides, [np.zeros((len(side), RESAMPLES)) for side in sides])
     spread = np.sqrt(variance * sum(1 / len(side) for side in sides))
@@ -200,7 +194,7 @@ def _over_seeds(first: Cell, second: Cell) -> tuple[float, Floats]:
 
 
 def _costs(claim: Content, folder: Path) -> Iterator[Evidence]:
-    """Time over that of learned positions, in percent: rows of ``diet-mt bench encoder``."""
+    """Additional time relative to learned positions, in percent, from ``diet-mt bench encoder``."""
     cost: Content = claim.get("cost", {})
     file = folder / cost.get("file", "")
     for row in read_dicts(file, ["encoding", "ratio_median"]) if file.is_file() else ():
@@ -222,7 +216,7 @@ def _costs(claim: Content, folder: Path) -> Iterator[Evidence]:
 
 
 def _ranks(claim: Content, folder: Path) -> Iterator[Evidence]:
-    """The lowest rank of the first less the highest of the second, of all heads."""
+    """Lowest rank of any head of the first system minus the highest of the second."""
     rank: Content = claim.get("rank", {})
     for file in (folder / name for name in rank.get("files", ())):
         by_what: dict[str, dict[str, list[int]]] = {}
@@ -277,7 +271,7 @@ COLUMNS: list[Column[Evidence]] = [
 
 
 def claims_board(every: Sequence[Evidence]) -> list[Block]:
-    """The table of claims, each named once, and its legend."""
+    """The table of claims, with repeated names omitted, and its legend."""
     before = ["", *(each.claim for each in every)]
     rows = [
         replace(each, claim="") if each.claim == last else each
@@ -288,8 +282,8 @@ def claims_board(every: Sequence[Evidence]) -> list[Block]:
 
 
 def summary(every: Sequence[Evidence]) -> Any:
-    """Chen et al. 2021, figure 1: absolute and relative positions per head, above those at the
-    input, by benchmark; hollow bars are the paper's.
+    """Chen et al. 2021, figure 1: gains of absolute and relative positions per head over positions
+    at the input, by benchmark; hollow bars are the paper's.
     """
     of_input = [each for each in every if each.pair[1] in INPUT]
     gains = {(each.data, each.pair[0].split()[0].replace("-", "_")): each for each in of_input}

@@ -1,4 +1,4 @@
-"""Learning curves parsed from logs of fairseq-train, and their pictures."""
+"""Learning curves, parsed from logs of fairseq-train, and their pictures."""
 
 from __future__ import annotations
 
@@ -17,38 +17,41 @@ from ..system.errors import UserError
 from ..system.options import need_file
 from .style import line_styles, name_ends, pyplot, save, tick_text
 
-# Options that decide the sequences of the validation set, their masks and the loss.
+# Options that determine the sequences of the validation set, their masks and the loss.
 _SAME = (
     *("data", "task", "tokens-per-sample", "sample-break-mode", "mask-prob"),
     *("criterion", "label-smoothing"),
 )
-# Measure -> its place in a point, and its name.
+# Measure -> index in a point, and label.
 MEASURES = {
     "perplexity": (2, "validation perplexity"),
     "loss": (1, "validation loss, bits of a subword"),
 }
 _LINE = re.compile(r"\| valid \| (.*)")
-# fairseq names them at the beginning of a training.
+# fairseq logs the GPUs at the start of a training.
 _GPU = re.compile(r"\| rank +\d+: capabilities = .* ; name = (.+?) *$", re.MULTILINE)
 _PARAMETERS = re.compile(r"num\. shared model params: ([\d,]+)")
-_DASHES = ("-", "--", ":", "-.")  # of the seeds of a system
+_DASHES = ("-", "--", ":", "-.")  # for the seeds of a system
 
 
 @dataclass(frozen=True)
 class LearningCurve(Row):
-    """One training. ``points``: [updates, loss in bits, perplexity]; None for infinity and NaN."""
+    """The validations of one training.
+
+    ``points``: [updates, loss in bits, perplexity]; None for infinity and NaN.
+    """
 
     system: str  # arch without roberta_ and its size
     arch: str
     segments: str
     seed: int
     parameters: int  # trained numbers; 0: unknown
-    settings: dict[str, str]  # equal in curves that are comparable
+    settings: dict[str, str]  # equal in comparable curves
     points: list[list[Union[float, None]]]
     revision: str
     command: str
     name: str = ""  # of a variant of the system
-    gpus: str = ""  # names; empty: trained on a CPU
+    gpus: str = ""  # names; empty: CPU
 
     @property
     def key(self) -> str:
@@ -57,17 +60,17 @@ class LearningCurve(Row):
 
     @property
     def what(self) -> str:
-        """Name in a legend."""
+        """Name in legends."""
         named = self.name or self.system
         return named if self.segments == "none" else f"{named}, {self.segments} segments"
 
     def finite(self, measure: str) -> list[tuple[float, float]]:
-        """(updates, value) of the points where that is a number."""
+        """(updates, value) of the points with a finite value."""
         pairs = [(point[0], point[MEASURES[measure][0]]) for point in self.points]
         return [(n, value) for n, value in pairs if n is not None and value is not None]
 
     def lowest(self, measure: str) -> float:
-        """Infinite where the last value is no number."""
+        """Lowest value of a measure; infinite if the last one is not finite."""
         if self.points[-1][MEASURES[measure][0]] is None:
             return math.inf
         return min(value for _, value in self.finite(measure))
@@ -76,7 +79,7 @@ class LearningCurve(Row):
 def read_log(text: str) -> list[list[float | None]]:
     """The points of a log in fairseq's ``json`` or ``simple`` format.
 
-    Resumed trainings repeat updates: the last value counts.
+    If a resumed training repeats updates, the last values count.
     """
     points: dict[int, list[float | None]] = {}
     for values in map(_values, _LINE.findall(text)):
@@ -88,7 +91,7 @@ def read_log(text: str) -> list[list[float | None]]:
 
 
 def _values(text: str) -> dict[str, str]:
-    """``{"valid_loss": "5.1"}`` or ``valid on 'valid' subset | loss 5.1`` -> loss: 5.1."""
+    """Values in ``{"valid_loss": "5.1"}`` or ``valid on 'valid' subset | loss 5.1``, by name."""
     if text.startswith("{"):
         return {name.removeprefix("valid_"): str(value) for name, value in json.loads(text).items()}
     parts = (part.strip().rpartition(" ") for part in text.split("|"))
@@ -96,13 +99,13 @@ def _values(text: str) -> dict[str, str]:
 
 
 def read_training(folder: Path) -> LearningCurve:
-    """The curve of a training, from ``train.log`` in its folder."""
+    """The curve of a training, from its folder. Raises :class:`UserError` without validations."""
     file = folder / "train.log"
     need_file(file, "file; give a folder of diet-mt train or pretrain")
     log = file.read_text(encoding="utf-8", errors="replace")
     points = read_log(log)
     if not points:
-        raise UserError(f"{file}: no validation in it; train on")
+        raise UserError(f"{file}: no validation yet; continue the training")
     need_file(folder / "command", "file; give a folder of a training")
     training = training_of(file)
     options = {name: str(value) for name, value in training.items()}
@@ -129,11 +132,12 @@ def read_training(folder: Path) -> LearningCurve:
 
 
 def draw(logs: Sequence[Path], out: Path, kind: str, measure: str) -> None:
-    """Writes OUT.jsonl, and the picture OUT.KIND of a measure.
+    """Writes the curves to OUT.jsonl, and the picture of a measure to OUT.KIND.
 
-    ``logs``: folders of trainings, their logs, or such curves; the last one of a command counts.
-    Perplexities of masked language models are comparable between systems, not between seeds:
-    fairseq draws the masks of validation from ``--seed``, and always as in epoch 1.
+    ``logs``: folders of trainings, their logs, or files of curves; the last one of a command
+    counts. Perplexities of masked language models are comparable between systems, not between
+    seeds: fairseq draws the masks of validation from ``--seed``, and those of epoch 1 each time.
+    Raises :class:`UserError` for curves that are not comparable.
     """
     by_command: dict[str, LearningCurve] = {}
     for path in logs:
@@ -152,14 +156,14 @@ def draw(logs: Sequence[Path], out: Path, kind: str, measure: str) -> None:
 
 
 def label(seeds: Sequence[LearningCurve], measure: str) -> str:
-    """Of the seeds of a system: ``diet_rel: 31.5, 32.1``."""
+    """Legend of the seeds of a system, with their lowest values: ``diet_rel: 31.5, 32.1``."""
     lowest = [curve.lowest(measure) for curve in seeds]
     values = [f"{value:#.4g}" if math.isfinite(value) else "diverged" for value in lowest]
     return f"{seeds[0].what}: {', '.join(values)}"
 
 
 def plot(curves: Sequence[LearningCurve], measure: str, *, markers: bool = True) -> Any:
-    """A picture of all curves from the start and in the second half; the legend, best first, has
+    """A picture of all curves, as a whole and in the second half; the legend, best first, shows
     the lowest values.
     """
     systems: dict[str, list[LearningCurve]] = {}

@@ -1,8 +1,8 @@
-"""BLEU and length ratio by source length or test set, from the counts of the rows' sentences.
+"""BLEU and length ratio by source length or test set, from counts of sentences.
 
-Intervals hold 95 % of 1,000 resamples of the sentences of a part, the same ones for all systems, so
-differences are paired. A system with several seeds has their mean, in each resample, too; intervals
-do not cover the choice of seeds.
+Intervals contain 95 % of 1,000 resamples of the sentences of a part. Resamples are the same for all
+systems, so differences are paired. Several seeds of a system are averaged, also in each resample;
+intervals do not cover the variance between seeds.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from ..system.options import need_known
 from .blocks import Block, Heading, Note, Table, number
 from .style import line_styles, pyplot
 
-LEAST = 100  # sentences in a part
-WIDTH = 5  # lengths in a part
+LEAST = 100  # minimum number of sentences of a part
+WIDTH = 5  # lengths of a part
 BLEU, GAIN, RATIO = "BLEU", f"BLEU to {BASELINE}", "length ratio"
 _FORMS = {BLEU: ".1f", GAIN: "+.1f", RATIO: ".3f"}
-_SPREAD = 0.25  # of the distance between parts, over which their marks are spread
-_LEGIBLE = 12  # systems whose intervals are drawn
+_SPREAD = 0.25  # width over which the marks of a part are spread, of the distance between parts
+_LEGIBLE = 12  # maximum number of systems whose intervals are drawn
 
 
 @dataclass(frozen=True)
 class Part:
-    """Sentences that are scored together: ``members`` are their numbers, from 0."""
+    """Sentences that are scored together."""
 
     name: str
-    members: tuple[int, ...]
+    members: tuple[int, ...]  # numbers of the sentences, from 0
     mean_length: float  # of the sources
 
     @property
@@ -52,11 +52,11 @@ class Part:
 def parts_of(
     lengths: Sequence[int], *, width: int = WIDTH, count: int = 0, least: int = LEAST
 ) -> list[Part]:
-    """Sentences by the lengths of their sources, the shortest first.
+    """Parts of sentences by source length, the shortest first.
 
-    Parts of ``width`` lengths: 1 to 5, 6 to 10, ...; or ``count`` parts of about equally many
-    sentences. A part with fewer than ``least`` sentences is merged with the next one, the last part
-    with the preceding one.
+    Each part covers ``width`` lengths (1 to 5, 6 to 10, ...), or there are ``count`` parts of about
+    equally many sentences. Parts of fewer than ``least`` sentences are merged with the next part,
+    or the preceding one if last.
     """
     order = sorted(range(len(lengths)), key=lambda number: lengths[number])
     ends = [lengths[order[len(order) * k // count - 1]] for k in range(1, count)]
@@ -77,7 +77,7 @@ def parts_of(
 
 
 def part_of(members: Sequence[int], lengths: Sequence[int], name: str = "") -> Part:
-    """``name``: by default the lengths of the sources, from the least to the greatest."""
+    """The part of sentences ``members``; ``name``: default the range of source lengths."""
     own = [lengths[number] for number in members]
     usual = "–".join(map(str, sorted({min(own), max(own)})))
     return Part(name or usual, tuple(sorted(members)), sum(own) / len(own))
@@ -85,7 +85,7 @@ def part_of(members: Sequence[int], lengths: Sequence[int], name: str = "") -> P
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value, and the same of 1,000 resamples."""
+    """A value, and its values on 1,000 resamples, (1,000,)."""
 
     value: float
     samples: Floats
@@ -100,14 +100,14 @@ class Estimate:
 
 @lru_cache(maxsize=8)
 def _resamples(sentences: int) -> Any:
-    """How often each resample draws each sentence: (1,000, sentences)."""
+    """Number of times that each resample draws each sentence, (1,000, sentences)."""
     draw = np.random.default_rng(int(SEED))
     return draw.multinomial(sentences, np.full(sentences, 1 / sentences), size=INTERVAL_RESAMPLES)
 
 
 def estimate(seeds: Sequence[Floats], score: Callable[[Floats], Floats] = bleu) -> Estimate:
-    """The mean score of the seeds; ``seeds``: statistics (sentences, 10) of each, as
-    ``scores.counter`` has them; ``score``: of sums of them (..., 10).
+    """The mean score of the seeds. ``seeds``: statistics of each, (sentences, 10), as made by
+    ``scores.counter``; ``score``: function of sums of statistics, (..., 10).
     """
     value = np.mean([score(statistics.sum(axis=0)) for statistics in seeds])
     weights = _resamples(len(seeds[0]))
@@ -121,14 +121,12 @@ def _length_ratio(sums: Floats) -> Floats:
 
 @dataclass
 class Sheet:
-    """Systems shown together. ``values``: measure -> system -> name of a part -> value.
-
-    ``unit``: of the source lengths that name the parts; empty where parts are test sets.
-    """
+    """Systems shown in one table and picture."""
 
     title: str
-    unit: str = ""
+    unit: str = ""  # of source lengths; empty if parts are test sets
     parts: list[Part] = field(default_factory=list)
+    # Measure -> system -> name of a part -> value.
     values: dict[str, dict[str, dict[str, Estimate]]] = field(default_factory=dict)
 
     @property
@@ -138,7 +136,7 @@ class Sheet:
     def add(
         self, each: Group, counts: Sentences, parts: Sequence[Part], systems: Sequence[str] = ()
     ) -> None:
-        """Adds parts of a test set; ``systems``: shown (default all)."""
+        """Adds parts of a test set; ``systems``: filter (default: all)."""
         if {part.name for part in parts} & {part.name for part in self.parts}:
             raise UserError(f"two test sets named {each.conditions.heading}; give one")
         self.parts = sorted([*self.parts, *parts], key=lambda part: part.mean_length)
@@ -156,7 +154,7 @@ class Sheet:
 def _estimates(
     line: Line, counts: Sentences, parts: Sequence[Part]
 ) -> dict[str, dict[str, Estimate]]:
-    """BLEU and length ratio of a system: measure -> name of a part -> value."""
+    """Measure (BLEU, length ratio) -> name of a part -> value of a system."""
     seeds = [counts.statistics(result) for result in line.results]
     own = {part.name: [each[list(part.members)] for each in seeds] for part in parts}
     return {
@@ -173,12 +171,14 @@ def sheets_of(
     references: Sequence[Path] = (),
     sources: Sequence[Path] = (),
 ) -> list[Sheet]:
-    """One sheet for each group of comparable results; without ``cut``, for each set of groups that
-    differ only in the test set.
+    """A sheet for each group of comparable results or, without ``cut``, for groups that differ only
+    in the test set.
 
-    ``systems``: shown (default all); always compared with sinusoidal positions. ``cut``: sorts
-    sentences into parts by source length; None: each test set is a part. ``sources``: the texts
-    whose lengths count (default: the sources that were decoded, in words), with ``references``.
+    Args:
+        systems: filter (default: all); the baseline is sinusoidal positions even if omitted.
+        cut: source lengths -> parts; None: each test set is a part.
+        sources: texts that determine source lengths, in tokens, and belong to ``references``
+            (default: the decoded sources, in words).
     """
     if len(sources) != len(references):
         raise UserError(f"{len(sources)} --sources, but {len(references)} --references")
@@ -207,7 +207,7 @@ def sheets_of(
 
 
 def _lengths(row: Result, counts: Sentences, given: Mapping[str, Path]) -> Sequence[int]:
-    """Lengths of the sources of a row."""
+    """Source lengths of a row; raises :class:`UserError` if they are unknown."""
     if not given:
         counts.statistics(row)  # raises for a row without counts
         if lengths := counts.texts[row.references_sha256].source_lengths:
@@ -223,7 +223,7 @@ def _lengths(row: Result, counts: Sentences, given: Mapping[str, Path]) -> Seque
 
 
 def blocks_of(sheets: Sequence[Sheet], trained_to: int | None = None) -> list[Block]:
-    """The tables of all sheets; ``trained_to``: the longest source of training."""
+    """The tables of all sheets; ``trained_to``: longest source in training."""
     blocks = [block for sheet in sheets for block in _tables(sheet)]
     note = f"Heads: {sheets[0].heads}, with the number of sentences."
     if trained_to:
@@ -247,14 +247,14 @@ def _tables(sheet: Sheet) -> Iterator[Block]:
 
 
 def _cell(value: Estimate | None, form: str, sentences: int) -> str:
-    """A value with its interval; without it for one sentence, whose resamples are all the same."""
+    """A value with its interval, except for one sentence, whose resamples are identical."""
     if value is None:
         return ""
     return number(value.value, form, value.half_width if sentences > 1 else None)
 
 
 def picture(sheets: Sequence[Sheet], trained_to: int | None = None) -> Any:
-    """For each sheet BLEU, minus the baseline's if there is one, and length ratio."""
+    """A picture of BLEU (relative to the baseline, if any) and length ratio, a line per sheet."""
     names = dict.fromkeys(name for sheet in sheets for name in sheet.values[BLEU])
     height = max(4.2 * len(sheets), 0.17 * len(names) + 0.8)  # inches; a line of the legend each
     shape = {"figsize": (9, height), "layout": "constrained"}
@@ -277,8 +277,8 @@ def picture(sheets: Sequence[Sheet], trained_to: int | None = None) -> Any:
 def _draw(
     panel: Any, sheet: Sheet, measure: str, styles: Mapping[str, dict[str, str]]
 ) -> dict[str, Any]:
-    """Draws one measure of all systems, with intervals if these are legible; returns what the
-    legend shows, by name.
+    """Draws one measure of all systems, with intervals if there are few systems; returns the
+    handles of the legend by name.
     """
     at = {part.name: part.mean_length for part in sheet.parts}
     width = _SPREAD * min((b - a for a, b in pairwise(at.values())), default=0.0)
@@ -294,7 +294,7 @@ def _draw(
         handles[name].lines[0].set_gid(f"t:{name}: {shown}")
     ticks, heads = dict(zip(at, at, strict=True)), sheet.heads
     levels = [own for name, own in sheet.values[BLEU].items() if name not in values]
-    if len(levels) == 1:  # the baseline's
+    if len(levels) == 1:  # BLEU of the baseline
         ticks |= {part: f"{part}\n{level.value:.1f}" for part, level in levels[0].items()}
         heads += f"; below, BLEU of {BASELINE}"
     if measure == GAIN:

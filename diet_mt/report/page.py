@@ -1,7 +1,7 @@
-"""The leaderboard as one static page: tables, pictures, and any two systems compared.
+"""The leaderboard as a static page: tables, pictures, and comparisons of any two systems.
 
 ``page.html`` is its template; ``page.js`` sorts and filters tables and shows the precomputed
-comparisons. Nothing is loaded from elsewhere.
+comparisons. The page loads no other files.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .tasks import task_board
 
 _FAMILY: Column[Standing] = Column("family", lambda s: FAMILIES[s.family][0], number=False)
 _COLUMNS = [STANDING[0], _FAMILY, *STANDING[1:]]
-_PARTS = 5  # of source lengths
+_PARTS = 5  # number of ranges of source lengths
 _SUPERFLUOUS = re.compile(  # in SVG: styles set by the page, and attributes without effect
     r"<metadata>.*?</metadata>|<style.*?</style>|<clipPath.*?</clipPath>|<!--.*?-->"
     r'| clip-path="[^"]*"| transform="rotate\(-0 [^"]*"| font-family: [^;"]*;'
@@ -44,7 +44,7 @@ _SUPERFLUOUS = re.compile(  # in SVG: styles set by the page, and attributes wit
 def page(
     sections: Sequence[Section], tasks: Sequence[TaskResult], counts: Sentences, folders: list[Path]
 ) -> str:
-    """The document; ``folders``: of the rows, with learning curves."""
+    """The HTML document; ``folders``: folders of results, which may contain learning curves."""
     parts: list[tuple[str, str, str]] = []  # identifier, heading, content
     times = Counter(section.group.conditions.heading for section in sections)
     tables: list[Block] = []
@@ -79,7 +79,7 @@ def page(
 
 
 def _section(section: Section, standings: Block, counts: Sentences) -> str:
-    """Title, pictures, table, the comparison of two systems, and details."""
+    """HTML of a group: title, pictures, table, comparison of two systems, and details."""
     conditions = section.group.conditions
     title = section.group.title.removeprefix(conditions.heading).lstrip(", ")
     body = [f'<p class="note">{escape(title)}</p>']
@@ -106,11 +106,11 @@ def _figure(figure: Any, caption: str) -> str:
 
 
 def pairs_of(section: Section, sheet: Sheet) -> dict[str, Any] | None:
-    """Every pair of systems of a section, for the page's script.
+    """Comparisons of all pairs of systems, for the page's script; None for fewer than two systems.
 
-    ``pairs``: of systems 0 and 1, 0 and 2, ..., 1 and 2, ... the difference of BLEU, half of its
-    95 % interval, p, and for each of ``parts`` a difference and half of its interval; ``first``:
-    the two shown at first. None for fewer than two systems.
+    ``pairs``: for systems 0 and 1, 0 and 2, ..., 1 and 2, ... the difference of BLEU, half of its
+    95 % interval, p, and for each of ``parts`` a difference and half of its interval. ``first``:
+    the pair shown initially.
     """
     lines, baseline = section.group.lines, section.group.baseline
     if len(lines) < 2:
@@ -133,7 +133,7 @@ def pairs_of(section: Section, sheet: Sheet) -> dict[str, Any] | None:
 
 
 def _learning(folders: Sequence[Path]) -> str:
-    """Perplexity by file: ``curves/multi30k.jsonl`` is multi30k, ``mlm/curves.jsonl`` mlm."""
+    """HTML of learning curves: ``curves/NAME.jsonl`` and ``NAME/curves.jsonl`` of each folder."""
     figures = []
     for folder in folders:
         for path in sorted([*folder.glob("curves/*.jsonl"), *folder.glob("*/curves.jsonl")]):
@@ -146,7 +146,7 @@ def _learning(folders: Sequence[Path]) -> str:
 
 
 def inline(figure: Any, label: str) -> str:
-    """A picture as SVG inside HTML: in the page's font, with tooltips, without background."""
+    """A picture as SVG for HTML, in the font of the page, with tooltips, without background."""
     text = drawn(figure, "svg", transparent=True).decode()
     text = text[text.index("<svg") :]
     text = _SUPERFLUOUS.sub("", text)

@@ -1,4 +1,4 @@
-"""Groups of comparable results, ranked, with p-values, clusters and the paper's scores."""
+"""Ranked groups of comparable results, with p-values, clusters and the paper's scores."""
 
 from __future__ import annotations
 
@@ -23,41 +23,37 @@ LEVEL = 0.05  # significance level of clusters
 
 @dataclass(frozen=True)
 class Standing:
-    """One system in one group: measured, published, or both. BLEU from 0 to 100."""
+    """A system in a group: measured, published, or both. BLEU is from 0 to 100."""
 
     name: str
     line: Line | None = None
-    gain: float | None = None  # BLEU above the baseline
-    half_width: float | None = None  # of BLEU
-    p_text: str | None = None  # of the gain, corrected for the number of systems of the group
+    gain: float | None = None  # BLEU minus that of the baseline
+    half_width: float | None = None  # of the 95 % interval of BLEU
+    p_text: str | None = None  # p-value of the gain, Holm-corrected for all systems of the group
     cluster: int | None = None  # 1: the best
     published: float | None = None  # the paper's BLEU
-    published_gain: float | None = None  # over the paper's own baseline
+    published_gain: float | None = None  # the paper's BLEU minus that of its baseline
 
     @property
     def family(self) -> str:
-        """Where its positions enter: a key of ``FAMILIES``."""
+        """Key of ``FAMILIES``: where positions enter."""
         return family_of(self.line.results[0].encoding if self.line else self.name)
 
 
 @dataclass(frozen=True)
 class Section:
-    """A group as shown: measured systems best first, then systems of the paper alone.
-
-    ``tests``: resamples of all systems of the group, shown or not; ``has_seeds``: whether any of
-    them has several seeds.
-    """
+    """A group as displayed: measured systems, best first, then systems only in the paper."""
 
     group: Group
     standings: tuple[Standing, ...]
-    tests: Resampled
-    has_seeds: bool
+    tests: Resampled  # of all systems of the group, displayed or not
+    has_seeds: bool  # any of these systems has several seeds
 
 
 def section_of(each: Group, counts: Sentences, systems: Sequence[str] = ()) -> Section:
-    """A group, ranked; ``systems``: those shown (default all).
+    """The ranked section of a group; ``systems``: those displayed (default: all).
 
-    Clusters are of the systems shown; p-values are corrected for all measured ones.
+    Clusters consist of displayed systems; p-values are corrected for all measured systems.
     """
     tests, baseline = resample(each.lines, counts), each.baseline
     p_values, rows = _p_values(each, tests), published_bleu(each.conditions)
@@ -91,7 +87,7 @@ def section_of(each: Group, counts: Sentences, systems: Sequence[str] = ()) -> S
 
 
 def _p_values(each: Group, tests: Resampled) -> dict[str, str]:
-    """Line -> Holm's p-value of its gain."""
+    """Name of a system -> Holm-corrected p-value of its gain, as text."""
     if each.baseline is None:
         return {}
     others = [line for line in each.lines if line != each.baseline]
@@ -103,10 +99,10 @@ def _p_values(each: Group, tests: Resampled) -> dict[str, str]:
 
 
 def _clusters(lines: Sequence[Line], tests: Resampled) -> list[int | None]:
-    """The cluster of each line, best first, as the WMT conferences form them; None for one alone.
+    """The cluster of each system, best first, as at WMT; None for a single system.
 
-    A cluster begins where every system above is better than every system below with p ≤ LEVEL, so
-    systems of one cluster may differ.
+    A cluster begins where each system above is better than each system below with p ≤ LEVEL, so
+    systems of one cluster may differ significantly.
     """
     if len(lines) < 2:
         return [None] * len(lines)
@@ -125,7 +121,11 @@ def read_sections(
     directions: Sequence[str] = (),
     test_sets: Sequence[str] = (),
 ) -> tuple[list[Section], list[TaskResult], Sentences]:
-    """Translation results, sections of most systems first; task results; sentence counts."""
+    """Sections, by decreasing number of systems; results of tasks; counts of sentences.
+
+    ``systems``, ``directions``, ``test_sets``: filters; an empty one accepts all. Raises
+    :class:`UserError` if there are no results.
+    """
     of_tasks = [path for path in files if _is_of_tasks(path)]
     of_translation = [path for path in files if path not in of_tasks]
     results = [row for path in of_translation for row in read_results(path)]
@@ -133,7 +133,7 @@ def read_sections(
     if not results and not tasks:
         raise UserError("no results in these files; diet-mt evaluate and predict add them")
     known = {row.system: row.system.replace("-", "_") for row in (*results, *tasks)}
-    # ``diet_rel`` is ``diet-rel`` in rows of tasks.
+    # Rows of tasks may spell ``diet_rel`` as ``diet-rel``.
     wanted = {name: name.replace("-", "_") for name in systems}
     need_known("system", (name for name in systems if wanted[name] not in known.values()), known)
     systems = [name for name, folded in known.items() if folded in wanted.values()]
@@ -148,7 +148,7 @@ def read_sections(
 
 
 def _is_of_tasks(path: Path) -> bool:
-    """Whether the first row of a file is that of a task; False for no row."""
+    """Whether the first row of a file is a result of a task; False for invalid or empty files."""
     try:
         first = json.loads(next(raw_lines(path), b"{}"))
     except (ValueError, RecursionError):  # UserError is a ValueError
@@ -162,7 +162,7 @@ def select(
     directions: Sequence[str],
     test_sets: Sequence[str],
 ) -> list[Group]:
-    """Groups with any of these systems, of these directions and test sets; empty: all."""
+    """Groups with any of these systems, directions and test sets; an empty filter accepts all."""
     need_known("direction", directions, (each.conditions.direction for each in groups))
     need_known("test set", test_sets, (each.conditions.test_set for each in groups))
     selected = [

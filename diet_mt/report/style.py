@@ -1,4 +1,4 @@
-"""The style of all pictures: colours and families of encodings, matplotlib, files."""
+"""Style of pictures: colours and families of encodings, matplotlib, and files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 from ..system.errors import UserError
 from ..system.files import make_folder, writing_bytes
 
-# Family -> where positions enter, and its colour.
+# Family -> where positions enter, and colour.
 FAMILIES: Mapping[str, tuple[str, str]] = {
     "input": ("at the input", "#e69f00"),
     "logits": ("in the logits", "#0072b2"),
@@ -29,10 +29,10 @@ _DPI, _COLORS = 110, 256  # of a PNG
 
 @functools.cache
 def encodings() -> Mapping[str, tuple[str, str]]:
-    """Encoding -> colour and family (a key of FAMILIES), as its class declares them.
+    """Encoding -> colour and family (a key of FAMILIES), declared by its class.
 
-    The first eight colours are Okabe & Ito's (2008), with brown for yellow: distinct in all kinds
-    of colour vision. An encoding without a colour gets one by a hash of its name.
+    Eight of the colours are Okabe & Ito's (2008), with brown instead of yellow, which are distinct
+    in all kinds of colour vision. An encoding without a colour gets one by the hash of its name.
     """
     from ..positions import NAMES  # needs torch
 
@@ -44,13 +44,13 @@ def encodings() -> Mapping[str, tuple[str, str]]:
 
 
 def hashed(name: str, palette: Sequence[str]) -> str:
-    """A colour of ``palette``, always the same for the same name."""
+    """A colour of ``palette``, determined by ``name``."""
     return palette[zlib.crc32(name.encode()) % len(palette)]
 
 
 def color_of(name: str) -> str:
-    """The fixed colour of a system, also of its seeds (``diet_rel.2``), sizes (``diet_rel_tiny``)
-    and encoders (``roberta_diet_rel``); a variant (``rotary_ntk``) is lighter.
+    """The colour of a system, the same for its seeds (``diet_rel.2``), sizes (``diet_rel_tiny``)
+    and encoders (``roberta_diet_rel``), and lighter for its variants (``rotary_ntk``).
     """
     word = _word(name)
     system = system_of(name)
@@ -64,7 +64,7 @@ def color_of(name: str) -> str:
 
 
 def family_of(name: str) -> str:
-    """A key of FAMILIES, of a system or of a description of positions."""
+    """Key of FAMILIES for the name of a system or a description of positions."""
     return encodings().get(system_of(name), ("", "other"))[1]
 
 
@@ -74,14 +74,14 @@ def _word(name: str) -> str:
 
 
 def system_of(name: str) -> str:
-    """The encoding in the name of a system, a key of encodings(); empty for none."""
+    """The encoding in the name of a system, a key of :func:`encodings`; empty if unknown."""
     own = [known for known in encodings() if re.match(rf"{known}([._]|$)", _word(name))]
     return max(own, key=len, default="")
 
 
 def line_styles(names: Iterable[str], *, dashed: bool = False) -> dict[str, dict[str, str]]:
-    """Colour and marker of each name; markers take turns. ``dashed``: also its line, dashed for a
-    variant of another system in the picture.
+    """Name -> colour and marker. ``dashed``: also the line style, dashed for variants of another
+    system in the picture.
     """
     words = {name: _word(name) for name in names}
     drawn: dict[str, int] = {}
@@ -98,8 +98,8 @@ def line_styles(names: Iterable[str], *, dashed: bool = False) -> dict[str, dict
 
 
 def pyplot() -> Any:
-    """matplotlib's pyplot, drawing into files."""
-    for name in ("matplotlib", "PIL"):  # they log every font and chunk
+    """matplotlib's pyplot, for files. Raises :class:`UserError` if it is not installed."""
+    for name in ("matplotlib", "PIL"):  # which log every font and chunk
         logging.getLogger(name).setLevel(logging.WARNING)
     try:
         import matplotlib as mpl
@@ -115,7 +115,7 @@ def pyplot() -> Any:
 
 
 def drawn(figure: Any, kind: str, **how: Any) -> bytes:
-    """The bytes of a picture, the same for the same picture; closes it. A PNG has a palette."""
+    """The reproducible bytes of a picture, which is then closed; a PNG has a palette."""
     out = io.BytesIO()
     try:
         metadata = {"Date": None} if kind == "svg" else None
@@ -144,14 +144,15 @@ def save(figure: Any, *files: Path) -> None:
 
 
 def tick_text(value: float, _: object = None) -> str:
-    """A tick of a logarithmic axis; mathtext is off."""
+    """Label of a tick of a logarithmic axis, without mathtext."""
     text = f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
     return text.replace("e-0", "e-")
 
 
 def name_ends(axes: Any, ends: Mapping[str, tuple[float, str]]) -> None:
-    """Names right of the axes at the heights of their curves' ends: ``ends``, name -> height and
-    colour, the important first; a name that would cover another is left to the legend.
+    """Writes names to the right of the axes, at the ends of their curves, unless they overlap.
+
+    ``ends``: name -> height and colour, in decreasing priority.
     """
     axes.figure.draw_without_rendering()  # lays out the axes
     low, high = sorted(axes.get_ylim())

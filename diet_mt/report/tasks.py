@@ -1,10 +1,10 @@
-"""Scores of encoders on GLUE and XTREME, with the paper's (tables 2, 3, 5, 8 and 9).
+"""Scores of encoders on GLUE and XTREME, and the paper's (tables 2, 3, 5, 8 and 9).
 
 Chen et al. 2021, table 2: "the median of the maximum accuracy over all checkpoints among five
-runs". A row is one run at its best checkpoint, the maximum; the median over the seeds is taken
-here, for the setting (learning rate, epochs, batch) with the best median. On zero-shot tasks the
-setting is chosen on the English dev set, like checkpoints, and the score is the median over the
-seeds of the mean over the languages.
+runs". A row is one run at its best checkpoint. Scores are medians over the seeds, for the setting
+(learning rate, epochs, batch size) with the best median. For zero-shot tasks, settings and
+checkpoints are chosen on the English dev set, and a score is the median over the seeds of the mean
+over the languages.
 """
 
 from __future__ import annotations
@@ -25,17 +25,13 @@ PAPER = "paper: "
 
 @dataclass(frozen=True)
 class Score:
-    """A metric of a task on one split, or on all splits that begin so: a column of a table.
-
-    ``chosen_on``: task and split whose main metric chooses the setting; ``metric``: default the
-    main one.
-    """
+    """A column of a table: a metric of a task on one split, or on the splits of all languages."""
 
     title: str
     task: str
-    split: str
-    chosen_on: tuple[str, str]
-    metric: str = ""
+    split: str  # a prefix, with ``all_languages``
+    chosen_on: tuple[str, str]  # task and split whose main metric chooses the setting
+    metric: str = ""  # default: the main metric
     all_languages: bool = False
 
     def holds(self, result: TaskResult) -> bool:
@@ -50,12 +46,12 @@ class Score:
 
 
 def _glue(title: str, split: str = "valid") -> Score:
-    """``title``: a task, and a metric other than its main one."""
+    """A column of GLUE. ``title``: a task, optionally followed by a metric."""
     task, _, metric = title.removesuffix("-mm").partition(" ")
     return Score(title, task, split, (task, "valid"), metric.lower())
 
 
-# The paper's columns, which its average is over; then the rest of GLUE's tasks and metrics.
+# The paper's columns, which form its average; then the other tasks and metrics of GLUE.
 GLUE_COLUMNS = (
     *(_glue("MNLI"), _glue("MNLI-mm", "valid1")),
     *map(_glue, ("QQP", "QNLI", "SST-2", "CoLA", "STS-B")),
@@ -76,7 +72,7 @@ MORE_XTREME_COLUMNS = tuple(
 )
 
 
-# Heading and legend of a table, and its columns: the paper's, and others.
+# Heading, legend, the paper's columns and other columns of each table.
 _TABLES = {
     GLUE: (
         "GLUE, dev sets",
@@ -112,7 +108,7 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True)
 class Cell:
-    """The median over the seeds, 0 to 100, of the results of one setting."""
+    """The median over the seeds, 0 to 100, of results of one setting."""
 
     column: Score
     results: Sequence[TaskResult]
@@ -133,7 +129,7 @@ class Cell:
         return _setting(self.results[0])
 
     def by_language(self) -> dict[str, str]:
-        """The same of each language, as text."""
+        """Language -> its own median, as text."""
         names = {each.language for each in self.results}
         own = {n: [each for each in self.results if each.language == n] for n in names}
         return {name: str(replace(self, results=results)) for name, results in own.items()}
@@ -144,13 +140,10 @@ class Cell:
 
 @dataclass(frozen=True, eq=False)
 class Entrant:
-    """Results of one pretrained checkpoint with one kind of segments.
-
-    ``apart``: options that tell its model from others of the same name and size.
-    """
+    """Results of one pretrained checkpoint with one kind of segments."""
 
     results: Sequence[TaskResult]
-    apart: str = ""
+    apart: str = ""  # options that distinguish models of the same name and size
 
     @property
     def name(self) -> str:
@@ -164,30 +157,30 @@ class Entrant:
 
     @property
     def published(self) -> dict[str, PublishedRow]:
-        """Table -> the paper's row of the model."""
+        """Table -> row of the paper for the model."""
         first = self.results[0]
         rows = {t: published_row(t, first.system, first.segments, first.positions) for t in _TABLES}
         return {table: row for table, row in rows.items() if row}
 
     def describe(self) -> str:
-        """Size and pretraining."""
+        """Description of size and pretraining."""
         first = self.results[0]
         size = f"{first.parameters / 1e6:.1f} M parameters"
         if not first.pretrained_sha256:
             return f"{size}, not pretrained"
         perplexity = ""
         if first.pretrain_perplexity:
-            # Computed from a loss of three decimals: three digits are known.
+            # Computed from a loss with three decimals, so three digits are significant.
             decimals = 0 if first.pretrain_perplexity >= 100 else 1
             perplexity = f", perplexity {first.pretrain_perplexity:.{decimals}f}"
         return f"{size}, pretrained for {first.pretrain_updates:,} updates{perplexity}"
 
 
 def entrants(results: Iterable[TaskResult]) -> list[Entrant]:
-    """Results by system, segments, options and pretrained checkpoint, in their first order.
+    """Results grouped by system, segments, options and pretrained checkpoint, in order of rows.
 
-    The paper fine-tunes some tasks with segments and others as pretrained (appendix A): a model's
-    results without segments count with every kind of segments that it has on other tasks.
+    The paper fine-tunes some tasks with segments and others without (appendix A), so results of a
+    model without segments count with each kind of segments that it has on other tasks.
     """
     models: dict[tuple[object, ...], dict[str, list[TaskResult]]] = {}
     for result in results:
@@ -199,7 +192,7 @@ def entrants(results: Iterable[TaskResult]) -> list[Entrant]:
 
 
 def _with_plain(model: Mapping[str, list[TaskResult]]) -> Iterator[list[TaskResult]]:
-    """Results by kind of segments, with those without segments on other tasks."""
+    """Results with each kind of segments, and those without segments on other tasks."""
     segmented = {row.task for kind, rows in model.items() if kind != "none" for row in rows}
     for kind, rows in model.items():
         plain = [row for row in model.get("none", ()) if row.task not in segmented]
@@ -210,7 +203,7 @@ def _with_plain(model: Mapping[str, list[TaskResult]]) -> Iterator[list[TaskResu
 
 
 def _options(result: TaskResult) -> dict[str, object]:
-    """Of the whole model."""
+    """Architecture and options of the whole model."""
     return {"arch": result.arch, **result.positions, **result.model}
 
 
@@ -223,8 +216,8 @@ def _apart(rows: Sequence[TaskResult], every: Iterable[Sequence[TaskResult]]) ->
 
 
 def languages_of(column: Score, results: Iterable[TaskResult]) -> list[str]:
-    """Languages in which every run of a task was tested: means over others are not comparable.
-    Empty for a column without languages.
+    """Languages in which all runs of a task were tested, so that means are comparable; empty for a
+    column without languages. Raises :class:`UserError` if there is no common language.
     """
     runs: dict[tuple[object, ...], set[str]] = {}
     for result in filter(column.holds, results if column.all_languages else ()):
@@ -237,7 +230,7 @@ def languages_of(column: Score, results: Iterable[TaskResult]) -> list[str]:
 
 
 def score(column: Score, entrant: Entrant, languages: Sequence[str] = ()) -> Cell | None:
-    """One cell; None where nothing was measured. ``languages``: averaged over (default all)."""
+    """One cell, or None without results; ``languages``: averaged over (default: all)."""
     mine = [each for each in entrant.results if column.holds(each)]
     mine = [each for each in mine if not languages or each.language in languages]
     if not mine:
@@ -251,7 +244,10 @@ def _setting(result: TaskResult) -> Setting:
 
 
 def _choose(column: Score, entrant: Entrant, tried: set[Setting]) -> Setting:
-    """The setting with the best median among those with the most seeds; the first of equal ones."""
+    """The setting with the best median among those with the most seeds; of equal ones the first.
+
+    Raises :class:`UserError` if several settings have no results to choose by.
+    """
     seeds: dict[Setting, dict[int, float]] = {}
     for each in entrant.results:
         if (each.task, each.split) == column.chosen_on and _setting(each) in tried:
@@ -269,7 +265,7 @@ def _choose(column: Score, entrant: Entrant, tried: set[Setting]) -> Setting:
 
 
 def task_board(results: Sequence[TaskResult]) -> list[Block]:
-    """The tables that the results have scores for."""
+    """The tables of GLUE and XTREME for which there are results."""
     every = entrants(results)
     blocks = [block for name in _TABLES for block in _blocks(name, every, results)]
     tables = [block for block in blocks if isinstance(block, Table)]
@@ -279,7 +275,7 @@ def task_board(results: Sequence[TaskResult]) -> list[Block]:
 
 
 def _blocks(name: str, every: Sequence[Entrant], results: Sequence[TaskResult]) -> list[Block]:
-    """One table with its notes; empty without any score."""
+    """A table with its notes; empty without scores."""
     heading, legend, columns, more = _TABLES[name]
     languages = {each: languages_of(each, results) for each in (*columns, *more)}
     scored = [

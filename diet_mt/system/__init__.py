@@ -1,1 +1,1 @@
-"""Files, locks, processes, progress, options and errors for all commands."""
+"""Files, locks, processes, progress, options and errors of all commands."""

@@ -1,12 +1,12 @@
-"""Stages of a preparation, which are skipped if done, resumable, locked and timed.
+"""Resumable stages of a data preparation, with a lock, timings and checksums.
 
-Every stage makes one file or folder: it is written as ``NAME.part`` and renamed when complete, so
-what has its name is whole, and a stage whose result exists is skipped. Within ``NAME.part`` the
-same holds for each file, so an interrupted stage continues.
+Each stage writes one file or folder as ``NAME.part`` and renames it when complete, so results are
+never partial; a stage whose result exists is skipped. The same holds for each file within
+``NAME.part``, so an interrupted stage continues.
 
-Next to the results, the folder holds ``settings``, which they depend on, ``stages.tsv``: name,
-seconds and lines (0: no text) of each stage in the order of completion, and finally
-``SHA256SUMS`` of the untouched text and of the end result, for ``sha256sum --check``.
+The folder also holds ``settings``, on which the results depend; ``stages.tsv``: name, seconds and
+lines (0: no text) of each stage in the order of completion; and, at the end, ``SHA256SUMS`` of the
+untouched text and of the end result, for ``sha256sum --check``.
 """
 
 from __future__ import annotations
@@ -36,34 +36,30 @@ _LEFTOVERS_S = 5  # wait for the child processes of a killed run to end
 _SHORT_S = 0.5  # wait for a short use of a folder, such as writing one file
 # Counts to verify at the end: name, actual number, expected number.
 Count = tuple[str, int, int]
-# It logs every lock, and fairseq's libraries may set the root logger to DEBUG.
+# filelock logs every lock, and fairseq's libraries may set the root logger to DEBUG.
 logging.getLogger("filelock").setLevel(logging.WARNING)
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One file or folder. ``make`` writes a path, where an interrupted run may have left something,
-    unless the stage ``restarts``; ``check`` raises UserError for an existing result that is wrong.
-    """
+    """One file or folder of a preparation."""
 
     name: str
     does: str  # for a dry run
-    make: Callable[[Path], object]
-    settings: str = ""  # of this stage, which those before it do not depend on
-    check: Callable[[Path], object] = lambda path: None
-    restarts: bool = False
+    make: Callable[[Path], object]  # writes the path, or completes an interrupted run's part
+    settings: str = ""  # of this stage alone; earlier stages do not depend on them
+    check: Callable[[Path], object] = lambda path: None  # raises UserError for a wrong result
+    restarts: bool = False  # an interrupted run's part is removed before ``make``
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """The stages of one folder. ``settings``: words, all that the results depend on; ``counts``:
-    compared when all stages are done.
-    """
+    """The stages of one folder."""
 
     out: Path
-    settings: str
+    settings: str  # words, all that the results depend on
     stages: Sequence[Stage]
-    counts: Callable[[], Iterable[Count]] = lambda: ()
+    counts: Callable[[], Iterable[Count]] = lambda: ()  # compared after the last stage
     text: str = ""  # file whose lines are counted in a folder: train.en
     result: str = ""  # the end result; empty: the folder
 
@@ -72,8 +68,9 @@ class Preparation:
 def alone(folder: Path, wait_s: float = 0) -> Iterator[None]:
     """Excludes other processes and threads from an existing folder; reentrant.
 
-    The lock is the operating system's, released when the process exits or crashes. ``wait_s``:
-    seconds to wait for another process; ``math.inf``: as long as it takes.
+    The operating system releases the lock when the process exits or crashes. ``wait_s``: seconds to
+    wait for another process, ``math.inf`` for no limit. Raises :class:`UserError` if the folder
+    is still in use, or cannot be written.
     """
     file = folder.resolve() / LOCK
     try:
@@ -99,7 +96,7 @@ def alone(folder: Path, wait_s: float = 0) -> Iterator[None]:
 
 
 def prepare(what: Preparation) -> None:
-    """Runs all stages whose results do not exist."""
+    """Runs all stages without a result. Raises UserError for other settings or wrong counts."""
     make_folder(what.out)
     with alone(what.out, _LEFTOVERS_S):
         _refuse_other_settings(what)
@@ -119,7 +116,7 @@ def prepare(what: Preparation) -> None:
 
 
 def plan(what: Preparation) -> Iterator[str]:
-    """A line for the folder and for each stage: whether it is done, and what it does."""
+    """Lines of a dry run: the folder, then name, state and description of each stage."""
     _refuse_other_settings(what)
     yield f"{what.out}: {what.settings}"
     for stage in what.stages:
@@ -132,7 +129,7 @@ def plan(what: Preparation) -> Iterator[str]:
 
 
 def with_checksums(out: Path, parts: Iterable[Path]) -> list[str]:
-    """Names of the files below these folders, without logs and the engine's own files."""
+    """Names, relative to ``out``, of the files in folders, but logs and the engine's own files."""
     files = {path for part in parts for path in part.rglob("*") if path.is_file()}
     names = (str(path.relative_to(out)) for path in sorted(files))
     own, ends = (SETTINGS, _TABLE, SUMS, LOCK), (".log", ".settings", ".part")
@@ -145,7 +142,7 @@ def missing_stages(out: Path) -> list[str]:
 
 
 def _completed(out: Path) -> dict[str, str]:
-    """Name of each completed stage -> its row in the table."""
+    """Rows of the table, by the name of a completed stage."""
     table = out / _TABLE
     rows = read_text(table).splitlines() if table.is_file() else []
     return {row.split("\t")[0]: row for row in rows}
@@ -171,7 +168,7 @@ def _run(stage: Stage, what: Preparation, place: str) -> None:
     seconds = time.monotonic() - started
     text = part / what.text if part.is_dir() else part
     lines = lines_in(text) if text.is_file() else 0
-    # The row comes first: after a kill in between, the stage is repeated and its row replaced.
+    # The row is written first: if killed in between, the next run repeats the stage.
     rows = _completed(what.out)
     rows.pop(stage.name, None)
     rows[stage.name] = f"{stage.name}\t{seconds:.0f}\t{lines}"
@@ -216,7 +213,7 @@ def _write_settings(what: Preparation) -> None:
 
 
 def _compare(file: Path, now: str, made: Path) -> None:
-    """Raises UserError if the settings differ from ``file``, with the differences."""
+    """Raises UserError, with the differences, if the settings ``now`` are not those of ``file``."""
     if not file.is_file():
         raise UserError(f"{made}: not made by diet-mt prepare; remove it, or give another --out")
     before = read_text(file).removesuffix("\n")

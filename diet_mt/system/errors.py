@@ -6,8 +6,10 @@ _LONGEST = 800  # characters of a message
 
 
 def printable(text: str, limit: int = _LONGEST) -> str:
-    """``text`` in one line: control, format and lone surrogate characters escaped, its middle cut.
-    They could move the cursor, reverse the line, or fill the screen.
+    """``text`` on one line, for terminals; the middle of more than ``limit`` characters is cut.
+
+    Control and format characters and lone surrogates are escaped: they could move the cursor or
+    reverse the line.
     """
     text = re.sub(r"\s*[\t\n\r]\s*", " ", text)
     if len(text) > limit:
@@ -18,7 +20,7 @@ def printable(text: str, limit: int = _LONGEST) -> str:
 
 
 def as_utf8(text: str) -> str:
-    """For records: lone surrogates, as in names of files that are not UTF-8, as ``\\udce9``."""
+    """``text`` with lone surrogates, as in file names that are not UTF-8, escaped: ``\\udce9``."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 

@@ -1,7 +1,7 @@
-"""Other processes: programs, workers and functions that end with this one.
+"""Child processes that end with this one: programs, workers and functions.
 
-``python -m diet_mt.system.process MODULE ARGUMENT...`` runs a module all of whose processes
-are killed when their parent is.
+``python -m diet_mt.system.process MODULE ARGUMENT...`` runs a module. If one of its processes is
+killed, its children are, too.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from .progress import tail_of
 T = TypeVar("T")
 R = TypeVar("R")
 
-CHUNK = 2000  # lines handed to a worker at a time
+CHUNK = 2000  # lines that a worker gets at a time
 _AHEAD = 3  # chunks submitted for each worker
 PATIENCE = 5.0  # seconds for a process to end after SIGTERM
 _SET_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG in <sys/prctl.h>
 _CHECKOUT = Path(__file__).resolve().parents[2]
-_LAST = 4000  # characters of a log that may give the reason of a failure
+_LAST = 4000  # characters of a log in which the reason of a failure is searched
 _NO_ROOM = 1 << 24  # bytes: with less, a checkpoint does not fit
-# What the operating system and torch print when a file finds no room.
+# Messages of the operating system and of torch for a full disk.
 _FULL = re.compile(
     r"No space left on device|File too large|Disk quota exceeded|PytorchStreamWriter failed writing"
     r"|unexpected pos \d+ vs \d+"
@@ -65,17 +65,17 @@ def run_module(module: str, arguments: list[str]) -> None:
 
 
 def module(name: str, words: Sequence[str]) -> list[str]:
-    """The command that runs a module by the same Python."""
+    """The command that runs a module in the same Python."""
     return [sys.executable, "-m", name, *words]
 
 
 def python_module(name: str, *words: str) -> list[str]:
-    """As :func:`module`, and all processes of the module end with their parents."""
+    """As :func:`module`; in addition, all processes of the module end with their parents."""
     return module(f"{__package__}.process", [name, *words])
 
 
 def environment() -> dict[str, str]:
-    """Environment of a child: unbuffered UTF-8 output, and this copy of the package."""
+    """Environment of a child: unbuffered output in UTF-8, and this copy of the package."""
     variables = dict(os.environ)
     variables |= {"PYTHONUNBUFFERED": "1", "PYTHONUTF8": "1"}
     variables["PYTHONIOENCODING"] = "utf-8:backslashreplace"
@@ -92,7 +92,7 @@ def start(
     err: IO[bytes] | None = None,
     env: Mapping[str, str] | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Starts a program that ends with this one; ``env``: by default :func:`environment`."""
+    """Starts a program that ends with this one; ``env``: default :func:`environment`."""
     try:
         return subprocess.Popen(
             command,
@@ -113,9 +113,9 @@ def run_child(
     tell: Callable[[], None] = lambda: None,
     err: IO[bytes] | None = None,
 ) -> int:
-    """Runs a program to its end; returns its status, negative if a signal ended it.
+    """Runs a program and returns its exit status, negative if a signal ended it.
 
-    ``out``: for its output, and its messages without ``err``; ``tell``: called every EVERY_S.
+    ``out``: file for stdout, also for stderr without ``err``; ``tell``: called every EVERY_S.
     """
     process = start(command, out, err=err)
     try:
@@ -148,15 +148,15 @@ def end(processes: Iterable[subprocess.Popen[bytes]]) -> None:
 
 
 def why(status: int, log: Path) -> str:
-    """Why a program failed, in one line that names its ``log`` or, on a full disk, the file that
-    could not be written.
+    """One line with the reason why a program failed, its ``log`` and, if the disk is full, the file
+    that could not be written.
     """
     text = tail_of(log).strip()[-_LAST:]
     reason = text.split("\n")[-1].removeprefix("error: ") or f"status {status}"
     if status < 0:
         reason = f"killed by signal {-status}" + (", out of memory?" if status == -9 else "")
     elif is_full(log.parent, text):
-        files = [path for end in _UNFINISHED for path in log.parent.glob(end)]
+        files = [path for pattern in _UNFINISHED for path in log.parent.glob(pattern)]
         newest = max(files, key=lambda path: path.stat().st_mtime_ns, default=None)
         target = newest.with_suffix("") if newest else log.parent
         reason = f"no space is left for {target}; make room and run again"
@@ -164,7 +164,7 @@ def why(status: int, log: Path) -> str:
 
 
 def is_full(folder: Path, output: str) -> bool:
-    """Whether a program with this output failed because the disk of ``folder`` is full."""
+    """Whether the disk of ``folder`` is full, by a failed program's ``output`` or free space."""
     return bool(_FULL.search(output)) or shutil.disk_usage(folder).free < _NO_ROOM
 
 
@@ -179,7 +179,7 @@ def size_of(path: Path) -> int:
 
 
 def _growth(name: str, path: Path) -> Callable[[], None]:
-    """Prints the size of what work without progress of its own writes, if that has changed."""
+    """A function that prints the size of ``path`` if it has changed."""
     started, printed = time.monotonic(), -1
 
     def tell() -> None:
@@ -192,7 +192,7 @@ def _growth(name: str, path: Path) -> Callable[[], None]:
 
 
 def watch(name: str, command: Sequence[str], log: Path, grows: Path) -> None:
-    """Runs a program, its output in the file ``log``; prints how large ``grows`` is."""
+    """Runs a program with its output in ``log``, and prints the size of ``grows`` meanwhile."""
     with open(log, "wb") as output:
         status = run_child(command, out=output, tell=_growth(name, grows))
     if status:
@@ -200,8 +200,9 @@ def watch(name: str, command: Sequence[str], log: Path, grows: Path) -> None:
 
 
 def apart(name: str, function: Callable[..., object], *arguments: object, grows: Path) -> None:
-    """Calls a function in a process of its own, for libraries that block all threads of theirs;
-    prints how large ``grows`` is.
+    """Calls a function in its own process, and prints the size of ``grows`` meanwhile.
+
+    For libraries that block all threads. Raises :class:`UserError` if the process is killed.
     """
     tell = _growth(name, grows)
     with ProcessPoolExecutor(1, initializer=begin_worker) as executor:
@@ -223,10 +224,10 @@ def apart(name: str, function: Callable[..., object], *arguments: object, grows:
 def in_order(
     function: Callable[[list[T]], R], items: Iterable[T], workers: int, chunk: int = CHUNK
 ) -> Iterator[R]:
-    """Yields ``function(some items)`` for successive chunks of the items, in their order.
+    """Yields ``function(items)`` for successive lists of ``chunk`` items, in their order.
 
-    Memory is bounded: ``multiprocessing.Pool.imap`` would read all of its input at once, and would
-    wait for ever for a worker that was killed.
+    Memory is bounded, and a killed worker raises :class:`UserError`: ``multiprocessing.Pool.imap``
+    reads its input at once, and waits forever.
     """
     iterator = iter(items)
     chunks = iter(lambda: list(islice(iterator, chunk)), [])
@@ -256,10 +257,10 @@ def cores() -> int:
 
 
 def begin_worker() -> None:
-    """Leaves Ctrl-C to the parent; ends on SIGTERM, or when the parent was killed."""
+    """Leaves Ctrl-C to the parent; a worker ends on SIGTERM and with its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    end_with_parent()  # at once, also within a library; the thread is for a parent already dead
+    end_with_parent()  # immediate, also within a library; the thread is for a parent already dead
     threading.Thread(target=_follow_parent, daemon=True).start()
 
 

@@ -1,4 +1,4 @@
-"""Progress of long loops and trainings on stderr: a bar in a terminal, elsewhere lines."""
+"""Progress of long loops and trainings on stderr: a bar in a terminal, otherwise lines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-EVERY_S = 10.0  # from one line to the next
+EVERY_S = 10.0  # seconds between lines
 _TAIL = 1 << 16  # bytes of a log that are read
 # A line of fairseq-train's log, as text (epoch 003: 12 / 134 loss=4.1, ...) or as JSON.
 _EPOCH = re.compile(r"epoch (\d+):\s+(\d+) / (\d+) ")
@@ -21,12 +21,12 @@ _END = re.compile(r"--max-(update|epoch) (\d+)")
 
 
 def say(text: str) -> None:
-    """Prints an indented line: progress within a stage."""
+    """Prints an indented line, for progress within a stage."""
     print(f"   {text}", file=sys.stderr, flush=True)
 
 
 def announce(text: str) -> None:
-    """Prints a line without an indent: a stage begins, or is ready."""
+    """Prints a line without an indent, for the start and end of a stage."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -37,7 +37,7 @@ def duration(seconds: float) -> str:
 
 
 class Progress:
-    """Counter of a loop, which prints how far it is; ``total``: 0, not known."""
+    """Counter of a loop that prints its progress; ``total``: final count, 0 if unknown."""
 
     def __init__(self, what: str, unit: str = "lines", total: float = 0) -> None:
         from tqdm import tqdm  # not needed for --help
@@ -73,7 +73,7 @@ class Progress:
 
 
 def ticking(items: Iterable[T], what: str, unit: str = "lines") -> Iterator[T]:
-    """Yields the items, and prints how far it is."""
+    """Yields the items and prints their progress."""
     progress = Progress(what, unit, length_hint(items))
     for item in items:
         yield item
@@ -82,7 +82,7 @@ def ticking(items: Iterable[T], what: str, unit: str = "lines") -> Iterator[T]:
 
 
 def tail_of(log: Path) -> str:
-    """The end of a file; empty if there is none."""
+    """The last 64 KiB of a file as text; empty if it cannot be read."""
     try:
         with open(log, "rb") as file:
             file.seek(max(0, file.seek(0, 2) - _TAIL))
@@ -92,9 +92,9 @@ def tail_of(log: Path) -> str:
 
 
 def training_status(log: str, command: str = "") -> str:
-    """``epoch 3, 1200 updates, loss 4.1 (12 %, 9 min 3 s left)``; empty before the first update.
+    """``epoch 3, 1200 updates, loss 4.1 (12%, 9 min 3 s left)``; empty before a logged update.
 
-    ``log``: its end; ``command``: of fairseq-train, with the end of the training.
+    ``log``: end of fairseq-train's log; ``command``: its command, with --max-update or --max-epoch.
     """
     lines = [line for line in log.split("\n") if "train_inner" in line and "num_updates" in line]
     if not lines:

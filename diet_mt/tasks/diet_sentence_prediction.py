@@ -13,16 +13,18 @@ from ..system.errors import UserError
 
 
 class SegmentDataset(FairseqDataset):
-    """Segments of the tokens of sentence pairs: 0 up to the length of the first, then 1.
+    """Segments of the tokens of sentence pairs: 0 in the first sentence, 1 in the second.
+
+    The border is the stored length of the first sentence, not a separator.
 
     Args:
-        lengths: (pairs,) tokens of both sentences together, cut at the end or not at all.
-        first: (pairs,) tokens of the first sentence of each, special ones included.
+        lengths: (pairs,) number of tokens of each pair, possibly truncated at the end.
+        first: (pairs,) number of tokens of each first sentence, special tokens included.
     """
 
     def __init__(self, lengths: np.ndarray, first: np.ndarray) -> None:
         super().__init__()
-        # Copies: sizes of an indexed dataset are a window on its file, and crash once it is closed.
+        # Copies: sizes of an indexed dataset are mapped from its file, and crash once it is closed.
         self.sizes, self.first = np.array(lengths), np.array(first)
 
     def __getitem__(self, index: int) -> torch.Tensor:
@@ -34,21 +36,18 @@ class SegmentDataset(FairseqDataset):
 
 @register_task("diet_sentence_prediction", dataclass=SentencePredictionConfig)
 class DietSentencePredictionTask(SentencePredictionTask):
-    """fairseq's, with ``net_input.segment_ids`` (B, S) in batches: 0 for [CLS] and the
-    first sentence, 1 for the second.
-
-    They come from the two inputs as they are stored, not from separators.
-    """
+    """fairseq's sentence prediction, with ``net_input.segment_ids`` (B, S) in batches."""
 
     def load_dataset(self, split: str, combine: bool = False, **kwargs: Any) -> Any:
-        """Refuses sentences that are cropped at random, which loses their border, or longer than
-        the model reads, which fairseq would leave out of the training.
+        """A split with segments.
+
+        Raises :class:`UserError` for random cropping, which hides the border of the sentences, and
+        for examples longer than ``--max-positions``, which fairseq would skip.
         """
         listed = [part for part in self.cfg.shorten_data_split_list.split(",") if part]
         if str(self.cfg.shorten_method) == "random_crop" and (not listed or split in listed):
             raise UserError(
-                "--shorten-method random_crop: it is not known what remains of each sentence; "
-                "use truncate"
+                "--shorten-method random_crop: drops an unknown part of each sentence; use truncate"
             )
         dataset = super().load_dataset(split, combine, **kwargs)
         nested = dataset

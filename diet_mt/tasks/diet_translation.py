@@ -13,7 +13,7 @@ from ..system.errors import UserError
 
 @dataclass
 class DietTranslationConfig(TranslationConfig):
-    """Options of fairseq's translation task, a length penalty, and decoding in int8."""
+    """Options of fairseq's ``translation``, and of the length penalty and decoding in int8."""
 
     length_penalty: str = field(
         default="fairseq",
@@ -33,7 +33,7 @@ class DietTranslationConfig(TranslationConfig):
 
 @register_task("diet_translation", dataclass=DietTranslationConfig)
 class DietTranslationTask(TranslationTask):
-    """Trains and decodes like ``translation``, with interchangeable checkpoints."""
+    """fairseq's ``translation`` with these options; checkpoints are interchangeable."""
 
     def __init__(self, cfg: DietTranslationConfig, src_dict: Any, tgt_dict: Any) -> None:
         if cfg.length_penalty not in GENERATORS:
@@ -50,7 +50,7 @@ class DietTranslationTask(TranslationTask):
         extra_gen_cls_kwargs: Optional[Dict[str, Any]] = None,
         **more: Any,
     ) -> Any:
-        """fairseq's generator for the options of a search, with the task's length penalty."""
+        """The generator for search options ``args``, with the task's length penalty."""
         extra = dict(extra_gen_cls_kwargs or {})
         if self.cfg.length_penalty != "fairseq":
             if seq_gen_cls is not None:

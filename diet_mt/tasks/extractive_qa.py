@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 
 class WindowTokens(FairseqDataset):
-    """Token numbers of windows: (S,) int64 each."""
+    """Token ids of windows: (S,) int64 each."""
 
     def __init__(self, features: Features) -> None:
         super().__init__()
@@ -57,7 +57,14 @@ class WindowTokens(FairseqDataset):
 
 @dataclass
 class QuestionSet:
-    """One prepared split. ``first``: the number of its first window among those of all splits."""
+    """One prepared split.
+
+    Attributes:
+        folder: the folder of the split, by ``diet-mt prepare qa``.
+        about: its description.
+        features: its windows.
+        first: index of its first window among the windows of all splits.
+    """
 
     folder: Path
     about: About
@@ -74,16 +81,16 @@ class QuestionSet:
         return any(question.impossible for question in self.questions)
 
     def question_of(self, window: int) -> int:
-        """Number of the question of a window, given by its number in this set."""
+        """Index of the question of a window, both within this set."""
         return int(self.features.column("question")[window])
 
     def scores(self, answers: np.ndarray) -> Dict[str, float]:
         """F1 and exact match over all questions of the set, 0 to 100; see ``answer_scores``.
 
         Args:
-            answers: (windows, 6) float64: number of the window among those of all splits, begin and
-                end of its best answer in characters, the two logits of that answer, and the score
-                of having no answer.
+            answers: (windows, 6) float64: index of the window among the windows of all splits,
+                begin and end of its best answer in characters of the context, the start and end
+                logits of that answer, and the score of no answer (the sum of the logits of <s>).
         """
         best_of: Dict[int, Tuple[Candidate, float]] = {}
         for window, begin, end, start_logit, end_logit, nothing in answers.tolist():
@@ -117,14 +124,16 @@ class ExtractiveQAConfig(FairseqDataclass):
 
 @register_task("extractive_qa", dataclass=ExtractiveQAConfig)
 class ExtractiveQATask(FairseqTask):
-    """Batches have ``net_input`` with ``src_tokens`` (B, S), ``src_lengths`` (B,) and
-    ``segment_ids`` (B, S), 0 for <s> and the question and 1 for the context; and
+    """Extractive question answering over the windows of contexts.
+
+    Batches have ``net_input`` with ``src_tokens`` (B, S), ``src_lengths`` (B,) and ``segment_ids``
+    (B, S), 0 for <s> and the question, 1 from the </s> before the context on; and
 
         context     (B,) column where the context begins; it ends before the last </s>
         start, end  (B,) columns of the first and the last token of the answer; 0, <s>, for none
-        window      (B,) number of the window among those of all splits that are loaded
+        window      (B,) index of the window among the windows of all splits that are loaded
 
-    Validation gives ``f1`` and ``exact_match`` of whole questions, over all of a split.
+    Validation logs ``f1`` and ``exact_match`` of whole questions, over all of a split.
     """
 
     def __init__(self, cfg: ExtractiveQAConfig, dictionary: Dictionary) -> None:
@@ -154,7 +163,11 @@ class ExtractiveQATask(FairseqTask):
         return self.datasets[split]
 
     def question_set(self, name: str, folder: Path) -> QuestionSet:
-        """The set in ``folder``, whose windows have the same numbers when it is read again."""
+        """The set ``name``, read from ``folder`` the first time.
+
+        Raises :class:`UserError` for longer windows than ``--max-positions``, and for tokens that
+        the dictionary lacks.
+        """
         if name not in self.sets:
             first = sum(len(group.features) for group in self.sets.values())
             group = QuestionSet(folder, read_about(folder), read_features(folder), first)
@@ -175,7 +188,7 @@ class ExtractiveQATask(FairseqTask):
         features = group.features
         tokens = WindowTokens(features)
         context = features.column("context")
-        # The second </s> before the context belongs to it, as in sentence prediction.
+        # The second </s> before the context belongs to its segment, as in sentence prediction.
         segments = SegmentDataset(tokens.sizes, np.asarray(context) - 1)
         numbers: List[int] = (group.first + np.arange(len(features))).tolist()
         nested = NestedDictionaryDataset(
@@ -211,31 +224,37 @@ class ExtractiveQATask(FairseqTask):
         return model
 
     def set_of(self, window: int) -> QuestionSet:
-        """The set of a window, given by its number among the windows of all splits."""
+        """The set of a window, given by its index among the windows of all splits.
+
+        Raises IndexError beyond them.
+        """
         for group in self.sets.values():
             if group.first <= window < group.first + len(group.features):
                 return group
         raise IndexError(window)
 
     def extents_of(self, window: int) -> np.ndarray:
-        """(S, 2) characters that the tokens of a window stand for."""
+        """Begin and end of each token of a window, in characters of the context: (S, 2)."""
         group = self.set_of(window)
         return np.asarray(group.features.extents[group.features.slice_of(window - group.first)])
 
     def scores(self, answers: np.ndarray) -> Dict[str, float]:
-        """Scores over all questions of a split; ``answers`` as for :meth:`QuestionSet.scores`."""
+        """Scores over all questions of a split; ``answers`` as for :meth:`QuestionSet.scores`.
+
+        Raises :class:`UserError` for answers to several splits.
+        """
         windows = answers[:, 0].astype(int).tolist()
         groups = {id(group): group for group in map(self.set_of, windows)}
         if len(groups) > 1:
-            raise UserError("--combine-valid-subsets: scores are those of one set; leave it out")
-        # fairseq asks for each score by itself.
+            raise UserError("--combine-valid-subsets: each set has its own scores; leave it out")
+        # fairseq computes each logged score separately.
         key = answers.tobytes()
         if self._scored[0] != key:
             self._scored = key, next(iter(groups.values())).scores(answers)
         return self._scored[1]
 
     def reduce_metrics(self, logging_outputs: List[Dict[str, Any]], criterion: Any) -> None:
-        """As fairseq's; then the criterion, which has this task, adds scores of answers."""
+        """Logs fairseq's metrics, then the scores of answers, by the criterion of this task."""
         super().reduce_metrics(logging_outputs, criterion)
         if hasattr(criterion, "log_scores"):
             criterion.log_scores(logging_outputs)

@@ -1,4 +1,4 @@
-"""Starts commands, each in a process of its own, and reads what they print."""
+"""Runs commands, each in a process of its own, and captures their output."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = ROOT / "diet_mt"
-SECONDS = 280  # for one command, on a busy machine
+SECONDS = 280  # time limit of one command, on a busy machine
 
-# Nothing of the caller's may reach the commands: neither the place of modules nor the threads.
+# Overrides settings of the caller: module path, threads, tracebacks and GPUs.
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -29,7 +29,7 @@ ENVIRONMENT = {
 
 @dataclass(frozen=True)
 class Command:
-    """``name`` is fairseq's (``train`` for fairseq-train), ``steps``, or the path of a script."""
+    """A command. ``name``: ``train`` for fairseq-train etc., ``steps``, or the path of a script."""
 
     name: str
     argv: tuple[str, ...]
@@ -45,7 +45,7 @@ class Command:
 
     @property
     def branch(self) -> tuple[str, str]:
-        """Module and user dir that a branch of the server imports once, if the latter is ours."""
+        """Module and user dir that a branch of the fork server imports once; "" for no user dir."""
         steps = json.loads(self.argv[0]) if self.name == "steps" else [(self.entry, *self.argv)]
         module, *words = steps[0]
         given = [word for flag, word in pairwise(words) if flag == "--user-dir"]
@@ -59,7 +59,7 @@ def command(
     env: dict[str, str] | None = None,
     cwd: Path | None = None,
 ) -> Command:
-    """A command with arguments of any type and lists of them, flattened."""
+    """A command whose arguments may be of any type, and lists of arguments."""
     flat: list[str] = []
     for item in argv:
         flat += [str(part) for part in item] if isinstance(item, (list, tuple)) else [str(item)]
@@ -77,20 +77,21 @@ class Done:
     stderr: str
 
     def ok(self) -> Done:
-        """Itself, if the command succeeded; the failure otherwise is the test's."""
+        """This result. Raises AssertionError, with the end of the output, for another status."""
         if self.status != 0:
             raise AssertionError(f"{self.command}\nstatus {self.status}\n{self.tail()}")
         return self
 
     def tail(self) -> str:
+        """The end of both outputs."""
         return f"stdout: ...{self.stdout[-2000:]}\nstderr: ...{self.stderr[-4000:]}"
 
 
 class Runner:
-    """Runs commands through the fork server, whose start is delayed to the first command."""
+    """Runs commands through the fork server, which the first command starts."""
 
     def __init__(self, folder: Path, *modules: str) -> None:
-        """``modules``: imported before the first command, from this checkout."""
+        """``folder``: of inputs and outputs; ``modules``: imported first, from this checkout."""
         self._folder, self._modules = folder, modules
         self._numbers = itertools.count()
         self._server: subprocess.Popen[str] | None = None
@@ -99,7 +100,7 @@ class Runner:
         return self.together(command(name, *argv, **options))[0]
 
     def together(self, *commands: Command) -> list[Done]:
-        """Runs the commands side by side."""
+        """Runs the commands in parallel."""
         if self._server is None:
             self._server = self._start()
         assert self._server.stdin is not None
@@ -117,9 +118,9 @@ class Runner:
 
     def _start(self) -> subprocess.Popen[str]:
         server = [sys.executable, str(Path(__file__).with_name("fork_server.py")), *self._modules]
-        own = {"PYTHONPATH": str(ROOT)} if self._modules else {}
+        path = {"PYTHONPATH": str(ROOT)} if self._modules else {}
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        return subprocess.Popen(server, text=True, env=os.environ | ENVIRONMENT | own, **pipes)
+        return subprocess.Popen(server, text=True, env=os.environ | ENVIRONMENT | path, **pipes)
 
     def _request(self, one: Command) -> dict[str, Any]:
         stem = self._folder / f"{next(self._numbers):03d}"
@@ -144,7 +145,7 @@ class Runner:
 
 
 def _read(path: str) -> str:
-    # newline="": what a command prints is compared as it is.
+    # newline="": line ends are compared, too.
     with open(path, encoding="utf-8", errors="backslashreplace", newline="") as file:
         return file.read()
 
@@ -152,7 +153,7 @@ def _read(path: str) -> str:
 def run_alone(
     program: list[str], one: Command, *, cwd: Path, seconds: int = SECONDS, **environment: str
 ) -> Done:
-    """The command in a new interpreter, by a program that takes its arguments."""
+    """Runs ``program`` with the arguments of a command, in a new process."""
     result = subprocess.run(
         [*program, *one.argv],
         input=one.stdin,
@@ -167,20 +168,20 @@ def run_alone(
 
 
 def run_installed(name: str, *argv: Any, cwd: Path) -> Done:
-    """The command as a user starts it: the script that pip installed, a new interpreter."""
+    """Runs fairseq's command ``name`` by the script that pip installed."""
     script = Path(sys.executable).with_name(f"fairseq-{name}")
     return run_alone([str(script)], command(name, *argv), cwd=cwd)
 
 
 def run_python(program: str, *, cwd: Path, **environment: object) -> str:
-    """What a program prints, run by itself in ``cwd`` with nothing of ours in its environment."""
+    """Standard output of a Python program in ``cwd``, without this checkout in its path."""
     given = {name: str(value) for name, value in environment.items()}
     python = [sys.executable, "-c", program]
     return run_alone(python, command("python"), cwd=cwd, **given).ok().stdout
 
 
 def start(*words: object, cwd: Path, **environment: str) -> subprocess.Popen[str]:
-    """``diet-mt`` as a user runs it, in a process group of its own, which a test may kill."""
+    """Starts ``diet-mt`` in a process group of its own, which a test may kill."""
     return subprocess.Popen(
         [sys.executable, "-m", "diet_mt", *map(str, words)],
         cwd=cwd,
@@ -193,7 +194,7 @@ def start(*words: object, cwd: Path, **environment: str) -> subprocess.Popen[str
 
 
 def finish(process: subprocess.Popen[str], status: int = 0) -> str:
-    """Both outputs, once it has ended."""
+    """Both outputs of a process that ends with ``status``."""
     try:
         out, err = process.communicate(timeout=SECONDS)
     finally:

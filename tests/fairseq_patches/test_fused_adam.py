@@ -1,4 +1,4 @@
-"""``--optimizer adam`` makes the updates of fairseq's own code, in every precision."""
+"""``--optimizer adam`` makes the same updates as fairseq's own code, in every precision."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ def options(old: bool) -> Namespace:
 
 def parameters(dtype: torch.dtype = torch.float32, device: str = "cpu") -> list[nn.Parameter]:
     generator = torch.Generator().manual_seed(3)
-    made = [torch.randn(shape, generator=generator) for shape in SHAPES]
-    return [nn.Parameter(x.to(device, dtype)) for x in made]
+    values = [torch.randn(shape, generator=generator) for shape in SHAPES]
+    return [nn.Parameter(x.to(device, dtype)) for x in values]
 
 
 def gradients(update: int) -> list[Tensor | None]:
-    """Of other strides than the first parameter has; for the fourth in some updates only."""
+    """Gradients with other strides than their parameters; the fourth is None in some updates."""
     generator = torch.Generator().manual_seed(100 + update)
     drawn = [torch.randn(shape[::-1], generator=generator) for shape in SHAPES]
-    made: list[Tensor | None] = [x.t() for x in drawn]  # of one dimension: itself
+    transposed: list[Tensor | None] = [x.t() for x in drawn]  # no change to one dimension
     if update in (0, 1, 5):
-        made[3] = None
-    return made
+        transposed[3] = None
+    return transposed
 
 
 def groups(given: list[nn.Parameter]) -> list[dict[str, Any]]:
@@ -69,13 +69,13 @@ def run(adam: Any, given: list[nn.Parameter], updates: range) -> None:
         for p, gradient in zip(given, gradients(update), strict=True):
             p.grad = None if gradient is None else gradient.to(p)
         adam.multiply_grads(0.5)
-        with unwaiting(p.device.type if update else ""):
+        with no_synchronization(p.device.type if update else ""):
             adam.step()
 
 
 @contextmanager
-def unwaiting(device: str) -> Iterator[None]:
-    """A block in which nothing may wait for a GPU."""
+def no_synchronization(device: str) -> Iterator[None]:
+    """A block in which the CPU may not wait for a GPU."""
     if device == "cuda":
         torch.cuda.set_sync_debug_mode("error")
     try:
@@ -148,7 +148,7 @@ def test_unusual_cases_are_updated_by_fairseq(unusual: str) -> None:
 
 @contextmanager
 def fairseqs_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A block without the replacements."""
+    """A block with fairseq's original functions."""
     with monkeypatch.context() as patched:
         for owner, name in REPLACED:
             patched.setattr(owner, name, getattr(owner, name).__wrapped__)
@@ -179,14 +179,14 @@ def trained(precision: str, max_norm: float, old: bool, device: str) -> dict[str
         optimizer.zero_grad()
         for p in masters:
             assert p.grad is None or not p.grad.any()
-            p.grad = None if p.grad is None else p.grad.fill_(1.0)  # not to be seen again
+            p.grad = None if p.grad is None else p.grad.fill_(1.0)  # must be overwritten
         for gradient_of in (update, update + 1):  # as with --update-freq 2
             pairs = zip(given, gradients(gradient_of), strict=True)
             terms = [(p * x.to(p)).sum() for p, x in pairs if x is not None]
             optimizer.backward(torch.stack(terms).sum())
         optimizer.multiply_grads(0.25)  # exact, as fairseq scales half precision too
         norms.append(optimizer.clip_grad_norm(max_norm).float())
-        with unwaiting("" if old or update == 0 else device):
+        with no_synchronization("" if old or update == 0 else device):
             optimizer.step()
     states = optimizer.state_dict()["state"].values()
     return {
@@ -204,9 +204,9 @@ def assert_precision(
         expected = trained(precision, max_norm, old=True, device=device)
     actual = trained(precision, max_norm, old=False, device=device)
     rounding, digits = ROUNDING[device], torch.finfo(actual["model"][0].dtype).eps
-    half = "memory" in precision
+    half = "memory" in precision  # no float32 copy of the weights
     near(actual["norms"], expected["norms"], rounding)
-    # There fairseq scales gradients in half precision.
+    # Without that copy, fairseq scales gradients in half precision.
     near(actual["state"], expected["state"], digits if half and max_norm else rounding)
     near(actual["masters"], expected["masters"], digits if half else 2 * rounding)
     near(actual["model"], expected["model"], digits)
@@ -215,8 +215,8 @@ def assert_precision(
 @pytest.mark.parametrize("max_norm", [0.0, 3.0], ids=["unclipped", "clipped"])
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_half_precision(precision: str, max_norm: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "current_device", lambda: None)  # as CPU tensors have
-    monkeypatch.setattr(fused_adam, "_CHUNK", 50)  # several
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: None)  # index of the CPU
+    monkeypatch.setattr(fused_adam, "_CHUNK", 50)  # several chunks
     assert_precision(precision, max_norm, "cpu", monkeypatch)
 
 

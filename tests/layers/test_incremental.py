@@ -1,4 +1,4 @@
-"""Step by step equals all at once, whatever happens to beams, models and other runs in between."""
+"""Decoding step by step equals a full pass, whatever happens to beams and other runs meanwhile."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ every_name = pytest.mark.parametrize("encoding", sorted(NAMES))
 
 
 class Decoding:
-    """Beams decoded step by step, compared with the same beams through the whole model at once.
+    """Beams decoded step by step, compared with a full pass over the same tokens.
 
-    ``sentence``: the source sentence of each row, (rows,).
+    ``sentence``: (rows,), the source sentence of each row.
     """
 
     def __init__(self, model: DietTransformerModel, source: Tensor) -> None:
@@ -60,7 +60,7 @@ class Decoding:
         self.state: dict[str, Any] = {}
 
     def step(self) -> None:
-        """One step, compared with the full pass; then every row gets a random next word."""
+        """A step, compared with the full pass; then each row is extended by a random word."""
         logits, extra = self.model.decoder(
             self.tokens,
             encoder_out=self.encoder_out,
@@ -82,7 +82,7 @@ class Decoding:
         self.encoder_out = self.model.encoder.reorder_encoder_out(self.encoder_out, order)
 
     def cached_sources(self) -> int:
-        """Sentences whose keys and values of the source the run holds."""
+        """Number of sentences for which the run stores keys and values of the source."""
         return int(self.state["diet_mt.run"]["run"].cache.sources[0].size(0))
 
 
@@ -119,9 +119,9 @@ def test_beams_reordered_sentences_dropped_and_permuted(encoding: str, sharing: 
     for t in range(STEPS):
         decoding.step()
         rows = len(decoding.tokens)
-        # One row per sentence, until rows of different sentences are neighbours.
+        # One entry per sentence, until the rows of a sentence are no longer adjacent.
         assert decoding.cached_sources() == (rows if t > 5 else rows // beams)
-        if t == 2:  # the sentence in the middle is finished
+        if t == 2:  # the second sentence is finished
             decoding.reorder(finished)
         elif t == 4:  # the other two change places
             decoding.reorder(torch.tensor([5, 3, 3, 0, 1, 1]))
@@ -189,7 +189,7 @@ def test_reordered_encoder_output_keeps_every_entry_with_its_sentence() -> None:
     opened = model.encoder.reorder_encoder_out(
         model.encoder(collate(sources((7, 4))), None), torch.tensor([0, 0, 1, 1])
     )
-    # Copying it at every step takes some 3 % of fairseq's decoding.
+    # A copy at every step would take some 3 % of the time of fairseq's decoding.
     assert model.encoder.reorder_encoder_out(opened, torch.tensor([1, 0, 3, 3])) is opened
     rows = sources((7, 4, 1))
     order = torch.tensor([2, 2, 0, 0])
@@ -213,7 +213,7 @@ def test_a_batch_padded_on_the_left_cannot_be_decoded_step_by_step() -> None:
 @torch.no_grad()
 @each_encoding
 def test_decoding_to_the_last_position_and_not_beyond(encoding: str, sharing: str | None) -> None:
-    """n_T = 10: the tenth token is decoded; past the tables there is a message, not an index."""
+    """n_T = 10: ten tokens are decoded; one more is a UserError, not an IndexError."""
     decoding = Decoding(build(encoding, sharing), collate(sources((7,))))
     for _ in range(10):
         decoding.step()
@@ -230,7 +230,7 @@ def test_decoding_to_the_last_position_and_not_beyond(encoding: str, sharing: st
 def test_decoding_goes_on_beyond_the_tables(
     encoding: str, sharing: str | None, beyond: str, kernel: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """n_S = 11 and n_T = 10: a source of 14 tokens and 13 steps, as a full pass has them."""
+    """n_S = 11 and n_T = 10: a source of 14 tokens and 13 steps, as in a full pass."""
     if not kernel:
         monkeypatch.setattr(kernels, "serve", lambda x: False)
     model = build(encoding, sharing, beyond_table=beyond)
@@ -266,7 +266,7 @@ def counted(model: DietTransformerModel, monkeypatch: pytest.MonkeyPatch) -> dic
 def test_positions_are_computed_once_per_pass(
     encoding: str, sharing: str | None, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many layers there are; under activation checkpointing, also in the backward pass."""
+    """For all layers together; under activation checkpointing, not again in the backward pass."""
     model = build(encoding, sharing, checkpoint_activations=mode == "train")
     calls = counted(getattr(model, mode)(), monkeypatch)
     logits, _ = model(collate(sources(), "left"), None, collate(targets()))
@@ -276,7 +276,7 @@ def test_positions_are_computed_once_per_pass(
     assert calls.keys() == {k for k in KINDS if attention_positions(model, k) is not None}
 
 
-SHORT = 8  # positions of a block, for a sentence of two blocks
+SHORT = 8  # positions of a block, so that a generation has two blocks
 LONG = SHORT + 6
 
 
@@ -285,7 +285,7 @@ LONG = SHORT + 6
 def test_a_long_generation_equals_the_full_pass_with_one_call_per_block(
     encoding: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Beams open after the first step, and change places where one block ends."""
+    """Beams are expanded after the first step, and reordered at the end of a block."""
     monkeypatch.setattr(runs, "BLOCK", SHORT)
     model = build(encoding, max_target_positions=30, max_source_positions=20).eval()
     source = collate(sources((9, 4)), "left")
@@ -304,7 +304,7 @@ def test_a_long_generation_equals_the_full_pass_with_one_call_per_block(
             model.decoder.reorder_incremental_state_scripting(state, torch.tensor(order))
             encoder_out = model.encoder.reorder_encoder_out(encoder_out, torch.tensor(order))
     assert calls.get("encoder", 0) == 0
-    # In cross-attention once more for the keys of the source, which the first block serves, too.
+    # Keys of the source in cross-attention take the first block's terms: no further call.
     assert {calls[kind] for kind in ("decoder", "cross") if kind in calls} <= {2}
     kinds = [attention_positions(model, kind) for kind in KINDS]
     limited = {positions.limited for positions in kinds if positions is not None}
@@ -312,7 +312,7 @@ def test_a_long_generation_equals_the_full_pass_with_one_call_per_block(
 
 
 def updated(model: DietTransformerModel) -> None:
-    """An update through ``.data``, as fairseq's Adam does it, which torch does not count as one."""
+    """An update through ``.data``, as by fairseq's Adam: tensors keep their version counters."""
     for parameter in model.parameters():
         parameter.data.mul_(0.9).add_(0.05)
 
@@ -328,7 +328,7 @@ CHANGES: dict[str, Callable[[DietTransformerModel], object]] = {
 @pytest.mark.parametrize("change", CHANGES, ids=lambda name: name.replace(" ", "-"))
 @pytest.mark.parametrize("encoding", KINDS_OF_ENCODING)
 def test_nothing_of_a_run_is_left_for_the_next(encoding: str, change: str) -> None:
-    """After a run that did not end and a change: the results of a fresh model."""
+    """After an unfinished run and a change: the results of a new model."""
     model = build(encoding).eval()
     short, previous = collate(sources((4, 3)), "left"), torch.randint(4, 44, (2, 8))
     before = step_by_step(model, short, previous[:, :3])
@@ -361,9 +361,9 @@ def test_two_runs_at_a_time_do_not_disturb_each_other(encoding: str) -> None:
 
 
 class OneDevice(TorchDispatchMode):
-    """Refuses operations on tensors of several devices: something was left behind on one of them.
+    """Fails for operations on tensors of several devices: a model has left one behind.
 
-    Numbers without dimensions may come from anywhere, as in torch itself.
+    Tensors without dimensions may be on any device, as in torch itself.
     """
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -379,13 +379,13 @@ class OneDevice(TorchDispatchMode):
 def test_a_model_that_has_run_moves_whole(
     encoding: str, device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``meta``, which every machine has, knows places and shapes but no values."""
+    """Tensors on ``meta``, which every machine has, have shapes but no values."""
     model = build(encoding).eval()
     source, previous = collate(sources((4, 4)), "left"), torch.randint(4, 44, (2, 4))
     before = step_by_step(model, source, previous)
     model.to(device)
     if device == "meta":
-        # Whether there is padding, and whether the rows are beams: no to both.
+        # Two branches read values: whether there is padding, and whether rows are beams. Neither.
         truth = Tensor.__bool__
         monkeypatch.setattr(Tensor, "__bool__", lambda t: False if t.is_meta else truth(t))
     with OneDevice():
@@ -401,7 +401,7 @@ def test_a_model_that_has_run_moves_whole(
 @pytest.mark.parametrize("opened", [1, 33])
 @pytest.mark.parametrize("encoding", ["diet-rel", "shaw"])
 def test_a_long_run_reuses_the_memory_of_dropped_words(encoding: str, opened: int) -> None:
-    """Five beams, opened early or late, half of the times all from one; a sentence leaves."""
+    """Five beams from step 1 or 33 on, at every other step all from one; a sentence is dropped."""
     model = build(encoding, max_target_positions=50)
     decoding = Decoding(model, collate(sources((4, 3)), "left"))
     for step in range(1, 41):
@@ -441,7 +441,7 @@ def test_unread_tokens_are_refused() -> None:
 @pytest.mark.parametrize("change", ["", "hook", "weight norm"])
 @pytest.mark.parametrize("biases", [(True, True), (False, False), (True, False, True)], ids=str)
 def test_a_projection_equals_its_layers_side_by_side(biases: tuple[bool, ...], change: str) -> None:
-    """Also of layers that do more than a product."""
+    """Also for layers that compute more than a product."""
     x = torch.randn(5, 6, dtype=torch.float64)
     layers = [nn.Linear(6, 3 + n, bias=bias).double() for n, bias in enumerate(biases)]
     if change == "hook":

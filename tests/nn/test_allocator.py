@@ -1,4 +1,4 @@
-"""Memory is retained where glibc decides, and nowhere else."""
+"""Freed memory is retained where glibc's defaults apply, and nowhere else."""
 
 from __future__ import annotations
 
@@ -51,18 +51,20 @@ def test_settings_of_the_user_are_left_alone(
 
 @pytest.mark.parametrize(("library", "name"), [
     (Library(), ""), (Library(result=0), "glibc"), (object(), "glibc")
-], ids=["another", "refuses", "has-none"])  # fmt: skip
-def test_libraries_that_cannot(library: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+], ids=["not-glibc", "fails", "no-mallopt"])  # fmt: skip
+def test_libraries_without_support(
+    library: Any, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(allocator.platform, "libc_ver", lambda: (name, "2.36"))
     assert not keep_memory({}, library)
 
 
 def test_the_number_of_shapes_is_limited_unless_the_user_sets_it() -> None:
-    own = {next(iter(SHAPES)): "7"}
-    environment = dict(own)
+    given = {next(iter(SHAPES)): "7"}
+    environment = dict(given)
     limit_shapes(environment)
-    assert environment == {**SHAPES, **own}
+    assert environment == {**SHAPES, **given}
 
 
 SCRIPT = """
@@ -78,7 +80,7 @@ library = ctypes.CDLL(None)
 library.mallinfo2.restype = Info
 def used():
     info = library.mallinfo2()
-    return getattr(info, "4") + getattr(info, "7")  # from outside the heap, and in it
+    return getattr(info, "4") + getattr(info, "7")  # hblkhd + uordblks: by mmap and in the heap
 weight = torch.ones(128, 128)
 def grown(*shapes):
     before = used()
@@ -96,15 +98,15 @@ print(first, then, faults)
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="glibc is for Linux")
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc runs on Linux only")
 def test_in_a_process() -> None:
-    """Products of many shapes, as in beam search, leave few behind; freed memory is retained."""
+    """Products of many shapes, as in beam search, cache few of them; freed memory is retained."""
     environment = {name: value for name, value in os.environ.items() if name not in SHAPES}
     command = [sys.executable, "-c", SCRIPT]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if "not here" in done.stderr or "mallinfo2" in done.stderr:
         pytest.skip("another C library")
     first, then, faults = map(int, done.stdout.split())
-    assert then < first / 2  # bytes of 100 shapes, of 300 more
+    assert then < first / 2  # bytes for 300 further shapes, for the first 100
     # Ten tensors of 64 MiB, one after the other: 16,384 small pages each, or 32 large ones.
     assert faults < 100

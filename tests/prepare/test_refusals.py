@@ -1,4 +1,4 @@
-"""Wrong words, folders, disks and archives: one line each, status 2, and nothing half-made."""
+"""Invalid arguments, folders and archives, and a full disk: one line, status 2, nothing partial."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MLM = "mlm --train {t}/text --valid {t}/other"
 @pytest.mark.parametrize(
     ("words", "named"),
     [
-        # Names and values; what argparse refuses of any command is in tests/cli.
+        # Names and values. Errors of argparse, the same for all commands, are in tests/cli.
         ("bitext de --from {t}", "PAIR: de: "),
         ("bitext de-de --from {t}", "PAIR: de-de: "),
         ("demo --test-pairs 501", "--test-pairs 501: "),
@@ -37,7 +37,7 @@ MLM = "mlm --train {t}/text --valid {t}/other"
         ("glue CoLA --from {t}/glue --vocab {v} --max-length 5", "--max-length 5: "),
         (QA + " --max-question 500", "leaves 8 tokens for the context"),
         ("multi30k --join-training", "--join-training: "),
-        # Files and folders that are not there, or are others.
+        # Missing files, and folders with other files.
         ("multi30k --from {t}/empty", "{t}/empty: holds neither train.en "),
         ("bitext de-fr --from {t}/empty", "{t}/empty: holds neither train.de "),
         ("wmt18 de-en --from {t}/empty", "{t}/empty: holds neither training-parallel-europarl"),
@@ -50,12 +50,12 @@ MLM = "mlm --train {t}/text --valid {t}/other"
         ("qa --vocab {v} --train {t}/text --valid {t}/text", "in --train and in --valid"),
         # Folders that cannot be written.
         (DEMO + " --out {t}/text", "{t}/text: "),
-        # Read-only for root, too, who may write anywhere else.
+        # Read-only even for root.
         (DEMO + " --out /proc/sys", "/proc/sys: "),
         (DEMO + " --out {t}/co,mma", "{t}/co,mma: "),
     ],
 )
-def test_refused_before_anything_is_made(
+def test_refused_before_anything_is_written(
     vocabulary: Path, tmp_path: Path, words: str, named: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -111,7 +111,7 @@ def test_a_full_disk_leaves_nothing_that_looks_complete(
 def _changed(
     archives: Path, folder: Path, archive: str, change: Callable[[dict[str, bytes]], None]
 ) -> None:
-    """A copy of the archives, one of them with other members; the manifest says it is right."""
+    """A copy of the archives with the members of one changed, and a manifest of the result."""
     folder.mkdir()
     content = {path.name: path.read_bytes() for path in archives.glob("*.tgz")}
     members = wmt18.members()[archive]
@@ -150,7 +150,7 @@ def test_archives_with_other_members(
 
 
 def test_members_stay_in_the_folder(archives: Path, tmp_path: Path) -> None:
-    """Whatever an archive calls them, and links among them are not followed."""
+    """Members with names outside of the folder are not extracted."""
 
     def change(members: dict[str, bytes]) -> None:
         members["../../outside"] = members["/tmp/absolute.diet-mt"] = b"x"
@@ -158,7 +158,7 @@ def test_members_stay_in_the_folder(archives: Path, tmp_path: Path) -> None:
     _changed(archives, tmp_path / "changed", EUROPARL, change)
     out = tmp_path / "below" / "out"
     given = ("--from", tmp_path / "changed")
-    (tmp_path / "sacrebleu").touch()  # so far, and no further
+    (tmp_path / "sacrebleu").touch()  # a file as sacreBLEU's folder: the command stops there
     only_error(prepare(*of_wmt18("de-en", tmp_path / "changed", out, *given)))
     assert len(list((out / "extracted").iterdir())) == 8
     assert not list(tmp_path.rglob("outside"))

@@ -1,5 +1,5 @@
 """Rotary against ``GPTJAttention`` of transformers (``models/gptj/modeling_gptj.py``), which also
-turns neighbouring columns; scaled frequencies against ``modeling_rope_utils.py``.
+rotates neighbouring columns; scaled frequencies against ``modeling_rope_utils.py``.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def ours_of(start: int, length: int, size: int) -> RotaryTerms:
 def test_tables_and_rotation(size: int) -> None:
     cos, sin = their_tables(300, size)
     ours = ours_of(0, 300, size)
-    # Their angles are float32, and near 300 off by half of 3e-5.
+    # Their angles are float32, whose step near 300 is 3e-5.
     torch.testing.assert_close(ours.rotation.real.float(), cos, rtol=0, atol=4e-5)
     torch.testing.assert_close(ours.rotation.imag.float(), sin, rtol=0, atol=4e-5)
-    # The same tables rotate in the same way; theirs is (B, T, H, D).
+    # The same tables give the same rotation; theirs is of (B, T, H, D).
     x, cos, sin = torch.randn(B, H, 300, size).double(), cos.double(), sin.double()
     theirs = gptj.apply_rotary_pos_emb(x.transpose(1, 2), sin[None], cos[None]).transpose(1, 2)
     torch.testing.assert_close(rotate(x, torch.complex(cos, sin)), theirs, rtol=0, atol=1e-14)
@@ -57,16 +57,16 @@ def test_the_same_weights_make_the_same_attention(columns: int) -> None:
     )
     theirs = gptj.GPTJAttention(config, layer_idx=0).eval()
     x = torch.randn(B, T, E)
-    place = torch.arange(T).expand(B, T)
+    position_ids = torch.arange(T).expand(B, T)
     expected, expected_weights = theirs(
-        x, attention_mask=causal_mask(T, x.dtype), position_ids=place
+        x, attention_mask=causal_mask(T, x.dtype), position_ids=position_ids
     )
     projections = {f"{name}_proj": getattr(theirs, f"{name}_proj") for name in "qkv"}
     projections["out_proj"] = theirs.out_proj
     encoding = Rotary(fraction=columns / D)
     ours = RotaryPositions(AttentionShape(1, H, D, T, T, DECODER), encoding)
     out, weights = like_theirs(ours, x, projections, scale=D**-0.5)
-    # All in float32, their angles too: weights up to 1, outputs of the size of x.
+    # All in float32, their angles too; weights are at most 1, outputs of the order of x.
     torch.testing.assert_close(weights, expected_weights, rtol=0, atol=1e-5)
     torch.testing.assert_close(out, expected, rtol=0, atol=1e-5)
 
@@ -77,8 +77,8 @@ SIZES = (8, 16, 32, 64, 96, 128)
 def scaled(
     kind: str, size: int, length: int, factor: float, sentence: int, fraction: float, **given: Any
 ) -> tuple[Tensor, float]:
-    """Their frequencies (D/2,) for a ``sentence`` of so many tokens, and the factor of queries and
-    keys.
+    """Their frequencies (D/2,) for a sequence of ``sentence`` tokens, and their factor of queries
+    and keys.
     """
     given |= {"rope_type": kind, "factor": factor, "partial_rotary_factor": fraction}
     if kind not in ("linear", "dynamic"):
@@ -97,8 +97,10 @@ def scaled(
 @pytest.mark.parametrize(("base", "fraction"), [(None, None), (500000.0, 0.5)])
 @pytest.mark.parametrize("scaling", ["linear", "ntk", "dynamic", "yarn", "llama3", "longrope"])
 def test_scaled_frequencies(scaling: str, base: float | None, fraction: float | None) -> None:
-    """Their dynamic NTK at a sentence s times as long as those of training has the factor s^2 - s +
-    1 in the place of s, which ours gets with ``ntk``.
+    """Frequencies and attention factor of each ``rope_type``.
+
+    For a sequence s times as long as those of training, their dynamic NTK with factor s is NTK with
+    factor s^2 - s + 1: our ``ntk`` is compared with that.
     """
     theta, share = base or 10000.0, fraction or 1.0
     for size, length, factor in product(SIZES, (24, 100, 1024, 4096), (1.0, 2.0, 4.0, 10.5, 32.0)):
@@ -121,7 +123,7 @@ def test_scaled_frequencies(scaling: str, base: float | None, fraction: float | 
         ours = Rotary(**options)
         case = str((size, length, factor))
         frequencies = ours.frequencies(size, torch.tensor([sentence - 1]))[0].float()
-        # In float32; the ramp of Llama 3 has its error times the factor.
+        # Theirs are float32; in the ramp of Llama 3, rounding is multiplied by the factor.
         rounding = 1e-6 if scaling != "llama3" else 1e-5
         torch.testing.assert_close(frequencies, theirs, rtol=rounding, atol=0, msg=case)
         assert ours.attention_factor() == pytest.approx(longer, rel=1e-15), case

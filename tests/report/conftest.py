@@ -1,4 +1,4 @@
-"""A page of toy results, and a browser that opens it."""
+"""Fixtures: a page of toy results, and a browser."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("toy")
     file, _ = write_toy(folder)
     sections, _, counts = read_sections([file])
-    made = page(sections, [task_row()], counts, [folder])
-    (folder / "page.html").write_text(made, encoding="utf-8")
+    html = page(sections, [task_row()], counts, [folder])
+    (folder / "page.html").write_text(html, encoding="utf-8")
     return folder
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """Chromium without a window; the variable CHROMIUM names another program."""
+    """Headless Chromium; the environment variable CHROMIUM is the path of its program."""
     library = pytest.importorskip(
         "playwright.sync_api", reason="playwright is not installed: pip install '.[browser]'"
     )

@@ -1,4 +1,4 @@
-"""Public reports of wrong translations, positions and losses, tried with this package's models."""
+"""Reported bugs of other toolkits in search, positions and losses, tested with our models."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from ..models.test_search import talkative
 from ..toy import EOS, PAD, attention_positions, build, close, collate, sources
 
 ROWS = sources((7, 3, 5, 1, 6))
-# fairseq's search adds up float32 scores, down to about -40: steps of 4e-6.
-ROUNDING = 2e-5
+# Of float64 probabilities, by steps and by a full pass.
+ROUNDING = 1e-9
 
 both_searches = pytest.mark.parametrize("which", ["own", "fairseq"])
 
 
 def decode(models: Any, rows: Any = ROWS, prefix: Tensor | None = None, **options: Any) -> Any:
-    """Hypotheses of the task's generator, as fairseq-generate builds it."""
+    """Hypotheses by the generator that the task builds for fairseq-generate."""
     models = models if isinstance(models, list) else [models]
     built = generator(models, **{"max_len_b": 12} | options)
     source = collate(rows, "left")
@@ -35,16 +35,16 @@ def decode(models: Any, rows: Any = ROWS, prefix: Tensor | None = None, **option
     return built.generate(models, sample, prefix_tokens=prefix)
 
 
-def tokens_of(actual: Any) -> list[list[list[int]]]:
-    return [[one["tokens"].tolist() for one in hypotheses] for hypotheses in actual]
+def tokens_of(decoded: Any) -> list[list[list[int]]]:
+    return [[one["tokens"].tolist() for one in hypotheses] for hypotheses in decoded]
 
 
 @both_searches
 @pytest.mark.parametrize("size", [2, 3])
 def test_no_repeated_ngrams(which: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """fairseq #5206: ``--no-repeat-ngram-size`` lets repetitions through."""
+    """fairseq #5206: repetitions in spite of ``--no-repeat-ngram-size``."""
     monkeypatch.setenv(VARIABLE, which)
-    model = build("diet-rel", seed=2).eval()  # loops, unless it is changed
+    model = build("diet-rel", seed=2).eval()  # repeats n-grams without the option
 
     def repeats(**options: Any) -> int:
         grams = [
@@ -59,14 +59,14 @@ def test_no_repeated_ngrams(which: str, size: int, monkeypatch: pytest.MonkeyPat
 
 @both_searches
 def test_as_many_hypotheses_as_beams(which: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """fairseq #892: fewer hypotheses than ``--nbest`` and ``--beam`` ask for."""
+    """fairseq #892: fewer hypotheses than ``--nbest`` and ``--beam``."""
     monkeypatch.setenv(VARIABLE, which)
     actual = tokens_of(decode(talkative("shaw", None), beam=12, nbest=12))
     assert [len({tuple(one) for one in hypotheses}) for hypotheses in actual] == [12] * len(ROWS)
 
 
 def test_more_beams_than_words() -> None:
-    """fairseq #395: ``--beam 1000`` gives nothing; 44 entries have 43 beams."""
+    """fairseq #395: ``--beam 1000`` gives no hypotheses. With 44 entries there are 43 beams."""
     for hypotheses in decode(talkative("diet-rel", None), ROWS[:2], beam=1000, nbest=1000):
         assert all(math.isfinite(one["score"]) for one in hypotheses)
         assert len({tuple(one["tokens"].tolist()) for one in hypotheses}) == 43
@@ -74,16 +74,16 @@ def test_more_beams_than_words() -> None:
 
 @pytest.mark.parametrize("encoding", ["t5", "shaw", "linformer"])
 def test_each_step_computes_one_query(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """fairseq #1686: every step of the search runs the decoder over the whole prefix."""
+    """fairseq #1686: each step of the search runs the decoder over the whole prefix."""
     monkeypatch.setenv(VARIABLE, "fairseq")
     model = talkative(encoding, None)
     lengths = set()
 
-    def note(module: Any, given: Any) -> None:
-        lengths.add(given[0].size(0))
+    def add_length(module: Any, inputs: Any) -> None:
+        lengths.add(inputs[0].size(0))
 
     for layer in model.decoder.layers:
-        layer.self_attn.register_forward_pre_hook(note)
+        layer.self_attn.register_forward_pre_hook(add_length)
     actual = tokens_of(decode(model))
     assert max(len(one) for hypotheses in actual for one in hypotheses) > 3
     assert lengths == {1}
@@ -91,7 +91,7 @@ def test_each_step_computes_one_query(encoding: str, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("topp", [0.3, 0.7])
 def test_sampling_stays_in_the_nucleus(topp: float) -> None:
-    """fairseq #882: ``--sampling-topp`` draws words that are not among the most probable."""
+    """fairseq #882: ``--sampling-topp`` draws words outside of the nucleus."""
     model = talkative("alibi", None)
     torch.manual_seed(3)
     drawn = 0
@@ -100,24 +100,25 @@ def test_sampling_stays_in_the_nucleus(topp: float) -> None:
         for one in hypotheses:
             *words, _ = one["tokens"].tolist()
             previous = torch.tensor([[EOS, *words]])
-            shares = model(torch.tensor([row]), None, previous)[0].softmax(-1)[0]
-            shares[:, PAD] = shares[0, EOS] = 0  # impossible; the end at first (--min-len)
-            for word, share in zip(words, shares[:-1], strict=True):
-                assert share[share > share[word]].sum() < topp + ROUNDING
-                drawn += word != int(share.argmax())
-    assert drawn, "something else than the most probable word"
+            probabilities = model(torch.tensor([row]), None, previous)[0].softmax(-1)[0]  # (T, V)
+            # Excluded from the search; EOS at the first step, by --min-len 1.
+            probabilities[:, PAD] = probabilities[0, EOS] = 0
+            for word, p in zip(words, probabilities[:-1], strict=True):
+                assert p[p > p[word]].sum() < topp + ROUNDING
+                drawn += word != int(p.argmax())
+    assert drawn, "only the most probable words"
 
 
 def test_sampling_from_one_word_is_greedy() -> None:
-    """mesh-transformer-jax #164: the top k are k + 1."""
+    """mesh-transformer-jax #164: top-k sampling from k + 1 words."""
     model = talkative("fire", None)
     drawn = decode(model, sampling=True, sampling_topk=1, beam=1)
     assert tokens_of(drawn) == tokens_of(decode(model, beam=1))
 
 
 @both_searches
-def test_half_precision_beside_padding(which: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """transformers #17433: NaN for the shorter sentences of a batch padded on the left, in fp16."""
+def test_half_precision_with_padding(which: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """transformers #17433: NaN in fp16 for the shorter sentences of a left-padded batch."""
     monkeypatch.setenv(VARIABLE, which)
     model = talkative("t5", None).half()
     together = decode(model)
@@ -128,7 +129,7 @@ def test_half_precision_beside_padding(which: str, monkeypatch: pytest.MonkeyPat
 
 
 def test_every_line_of_the_input_has_a_translation(workshop: Workshop) -> None:
-    """fairseq #1030: blank lines stop what ran before, or are passed over."""
+    """fairseq #1030: a blank line ends the command, or has no translation."""
     done = workshop.run(
         "interactive", workshop.bin, "--path", workshop.checkpoint("diet-rel"), *USER_DIR, *SEARCH,
         "--buffer-size", 3, stdin="bal der\n\n \t\nfim gol\n\n",
@@ -139,9 +140,9 @@ def test_every_line_of_the_input_has_a_translation(workshop: Workshop) -> None:
 
 
 def test_t5_in_cross_attention() -> None:
-    """text-to-text-transfer-transformer #415: all source words behind position i are at distance 0.
+    """text-to-text-transfer-transformer #415: distance 0 for all source words behind position i.
 
-    transformers #8518: cross-attention has a bias where T5 has none.
+    transformers #8518: a bias in cross-attention, where T5 has none.
     """
     bias = T5Bias(AttentionShape(1, 2, 4, 400, 400, CROSS), "layer-wise", 8, 20)
     (table,) = bias.tables()
@@ -155,14 +156,14 @@ def test_t5_in_cross_attention() -> None:
 
 
 def test_label_smoothing_by_hand() -> None:
-    """fairseq #3182: the target gets eps / V on top of 1 - eps.
+    """fairseq #3182: the target has weight 1 - eps + eps / V.
 
-    label_smoothing: 1 - eps for the target, and eps for the others together.
+    With ``--label-smoothing``: 1 - eps for the target, and eps for all other words together.
     """
     model = build("diet-rel")
-    made, sample = criterion(0.1), batch()
-    made.padding_idx = PAD
-    loss, size, logged = made(model, sample)
+    smoothed, sample = criterion(0.1), batch()
+    smoothed.padding_idx = PAD
+    loss, size, logged = smoothed(model, sample)
     logs = model(**sample["net_input"])[0].log_softmax(-1)
     others = logs.size(-1) - 1
     expected = logs.new_zeros(())
@@ -176,6 +177,6 @@ def test_label_smoothing_by_hand() -> None:
 
 @pytest.mark.parametrize("encoding", ["t5", "rotary", "alibi", "shaw"])
 def test_positions_without_end_load_at_any_length(encoding: str) -> None:
-    """transformers #8518: relative positions have no longest sentence to be of one size with."""
+    """transformers #8518: relative positions have no maximum length that must agree."""
     longer = build(encoding, max_source_positions=40, max_target_positions=40, seed=2)
     longer.load_state_dict(build(encoding).state_dict())
