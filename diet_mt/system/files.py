@@ -20,12 +20,9 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, Any, cast
 
 from .errors import UserError
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
 
 PLUGIN = Path(__file__).resolve().parent.parent  # fairseq's --user-dir
 BLOCK = 1 << 20  # bytes per read, if lines do not matter
@@ -49,7 +46,7 @@ class _Unpacked(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: WriteableBuffer) -> int:
+    def readinto(self, buffer: Any) -> int:
         size = self.content.readinto(buffer)
         if self.content.tell() > self.most:
             hint = f"{MOST_UNPACKED} times its size; unpack it first if it is the right file"

@@ -301,7 +301,7 @@ def test_a_folder_and_its_damage(
     with pytest.raises(UserError, match=rf"{out}: .*{file}"):
         qa.check_source(file, out)
     np.save(out / "tokens.npy", np.load(out / "tokens.npy")[:-1])
-    with pytest.raises(UserError, match=f"{out}: .*fit"):
+    with pytest.raises(UserError, match=f"{out}: .*different sizes"):
         read_features(out)
     content = json.loads((out / "about.json").read_text())
     (out / "about.json").write_text(json.dumps({**content, "format": 99}))
