@@ -116,7 +116,7 @@ class System:
         """Builds the model and batches of a kind of work, runs them once, and returns facts.
 
         ``kind``: train, forward or decode; ``load``: arguments of :meth:`batches`. fairseq's model
-        is kept for further loads of the same kind.
+        remains for further loads of the same kind.
         """
         start = time.perf_counter()
         self.data = self.batches("test" if kind == "decode" else "train", **load)
