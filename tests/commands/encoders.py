@@ -136,7 +136,7 @@ class Encoders(Shared):
         )
 
     def learnt(self, name: str, *more: Any) -> Path:
-        """Folder of a fine-tuning of diet-rel on CoLA, STS-B, ... or on questions (``qa``), with
+        """Folder of a fine-tuning of diet-rel on a task of GLUE or on questions (``qa``), with
         checkpoints and ``log``.
         """
         words = self._of_questions() if name == "qa" else self._of_glue(name)

@@ -8,7 +8,7 @@ commands. An uncaught exception is handled as by the interpreter: ``sys.exceptho
 
 Modules given as arguments are imported, too. Protocol: a JSON list of commands per line on standard
 input, which run side by side; the JSON list of their exit statuses (negative: the signal) per line
-on standard output. An entry ``steps`` runs several commands in one process, see :func:`run_steps`.
+on standard output.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ import sys
 import traceback
 from argparse import Namespace
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 # What takes seconds to import. Not fairseq_cli: its modules set logging up when they are imported.
@@ -56,36 +55,12 @@ def enter(command: dict[str, Any]) -> None:
 
 
 def call(command: dict[str, Any]) -> int:
-    """Runs ``module:function``, ``script.py`` or steps as the interpreter would; the status."""
+    """Runs ``module:function`` or ``script.py`` as the interpreter would; the status."""
     sys.argv = [command["name"], *command["argv"]]
     module, _, function = command["entry"].partition(":")
-    if module == "steps":
-        return status_of(lambda: run_steps(json.loads(command["argv"][0])))
     if function:
         return status_of(lambda: getattr(importlib.import_module(module), function)())
     return status_of(lambda: runpy.run_path(command["entry"], run_name="__main__"))
-
-
-def run_steps(steps: list[list[str]]) -> None:
-    """Modules and their words, one after another up to the first failure, each with its number.
-
-    A module's ``cli_main`` is called, or its ``main`` with the words; ``hub`` encodes a sentence by
-    fairseq's Python interface, with the tokenizer and bpe that the checkpoint names.
-    """
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-    for number, (module, *words) in enumerate(steps):
-        print(f"step {number}", flush=True)
-        sys.argv = [module, *words]
-        if module == "hub":
-            from fairseq import hub_utils
-
-            loaded = hub_utils.from_pretrained(words[0], "checkpoint_last.pt", words[1])
-            made = hub_utils.GeneratorHubInterface(loaded["args"], loaded["task"], loaded["models"])
-            print(f"hub: {made.encode('bal der').tolist()}")
-        elif module.startswith("fairseq_cli"):
-            importlib.import_module(module).cli_main()
-        elif status := importlib.import_module(module).main(words):
-            sys.exit(status)
 
 
 def status_of(function: Callable[[], object]) -> int:

@@ -29,7 +29,7 @@ ENVIRONMENT = {
 
 @dataclass(frozen=True)
 class Command:
-    """A command. ``name``: ``train`` for fairseq-train etc., ``steps``, or the path of a script."""
+    """A command. ``name``: ``train`` for fairseq-train etc., or the path of a script."""
 
     name: str
     argv: tuple[str, ...]
@@ -39,17 +39,16 @@ class Command:
 
     @property
     def entry(self) -> str:
-        if self.name.endswith(".py") or self.name == "steps":
+        if self.name.endswith(".py"):
             return self.name
         return f"fairseq_cli.{self.name.replace('-', '_')}:cli_main"
 
     @property
     def branch(self) -> tuple[str, str]:
         """Module and user dir that a branch of the fork server imports once; "" for no user dir."""
-        steps = json.loads(self.argv[0]) if self.name == "steps" else [(self.entry, *self.argv)]
-        module, *words = steps[0]
-        given = [word for flag, word in pairwise(words) if flag == "--user-dir"]
-        return module.partition(":")[0], str(PLUGIN) if given[-1:] == [str(PLUGIN)] else ""
+        given = [word for flag, word in pairwise(self.argv) if flag == "--user-dir"]
+        user_dir = str(PLUGIN) if given[-1:] == [str(PLUGIN)] else ""
+        return self.entry.partition(":")[0], user_dir
 
 
 def command(

@@ -125,6 +125,19 @@ class Workshop(Shared):
         """Folder that fairseq-preprocess made, with a joined dictionary."""
         return self.once("bin", lambda folder: self.binarize(folder, self.corpus, *SIZES))
 
+    @property
+    def long(self) -> Path:
+        """As ``bin``; the test set has 60 words, more than positions, between two sentences."""
+
+        def make(folder: Path) -> None:
+            lines = self.lines()
+            words = " ".join(lines).split()[:60]
+            write_lines(folder / "test.src", [lines[0], " ".join(words), lines[1]])
+            write_lines(folder / "test.tgt", ["ONE", "TWO", "SIX"])
+            self.binarize(folder, folder, "test", known=True)
+
+        return self.once("long", make)
+
     def binarize(self, to: Path, text: Path, *parts: str, known: bool = False) -> Done:
         """fairseq-preprocess. ``known``: with the dictionary of the corpus."""
         prefixes = [(f"--{part}pref", text / part) for part in parts]
@@ -151,7 +164,11 @@ class Workshop(Shared):
         folder = self.once(
             f"two_epochs.{encoding}", lambda folder: self.train(encoding, folder, "--max-epoch", 2)
         )
-        return folder, (folder / "log").read_text(encoding="utf-8")
+        return folder, self.log(folder)
+
+    def log(self, folder: Path) -> str:
+        """The output of the command that made this folder."""
+        return (folder / "log").read_text(encoding="utf-8")
 
     def checkpoint(self, encoding: str) -> Path:
         return self.trained(encoding) / "checkpoint_last.pt"

@@ -136,23 +136,22 @@ def test_a_dry_run_prints_commands_that_can_be_pasted(
     assert planned(("ls",)) == []
 
 
-@pytest.mark.parametrize("more", [(), ("--dry-run",)])
 @pytest.mark.parametrize(
     ("run", "words", "datum"),
     [
         ("diet-mt trian x", "", "trian; did you mean train?"),
-        ("diet-mt average --ot x.pt", "", "--ot; did you mean"),
+        ("diet-mt average --ot x.pt", "--dry-run", "--ot; did you mean"),
         ("true", "--slurm partitoin=x", "partitoin; did you mean partition"),
-        ("true", "--slurm time=long", "time=long"),
+        ("true", "--slurm time=long --dry-run", "time=long"),
+        ("true", "--slurm time=9 --jobs 1", "sbatch"),  # which is not here
     ],
 )
 def test_nothing_begins_with_a_mistake(
-    here: Path, capfd: pytest.CaptureFixture[str], run: str, words: str, datum: str,
-    more: tuple[str, ...],
-) -> None:  # fmt: skip
+    here: Path, capfd: pytest.CaptureFixture[str], run: str, words: str, datum: str
+) -> None:
     text = SWEEP.replace('report: ["echo', f'report: ["{run}", "echo')
     (here / "mine.yaml").write_text(text, encoding="utf-8")
-    assert sweep("mine.yaml", *words.split(), *more) == 2
+    assert sweep("mine.yaml", *words.split()) == 2
     errors = capfd.readouterr().err
     assert datum in errors
     assert errors.count("\n") == 1
@@ -232,9 +231,3 @@ def test_what_slurm_is_given(slurm: Path) -> None:
     (slurm / "state.txt").write_text("FAILED", encoding="utf-8")
     assert sweep(*words) == 0
     assert len([*slurm.glob("submitted.*")]) == 2
-
-
-def test_without_slurm_nothing_begins(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert sweep("mine.yaml", *ONE, "--slurm", "time=9") == 2
-    assert "sbatch" in capfd.readouterr().err
-    assert not (here / "journal").exists()

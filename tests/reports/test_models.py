@@ -173,10 +173,3 @@ def test_label_smoothing_by_hand() -> None:
                 expected -= 0.9 * log[word] + 0.1 * (log.sum() - log[word]) / others
     close(loss, expected)
     assert size == logged["ntokens"] == sample["target"].ne(PAD).sum()
-
-
-@pytest.mark.parametrize("encoding", ["t5", "rotary", "alibi", "shaw"])
-def test_positions_without_end_load_at_any_length(encoding: str) -> None:
-    """transformers #8518: relative positions have no maximum length that must agree."""
-    longer = build(encoding, max_source_positions=40, max_target_positions=40, seed=2)
-    longer.load_state_dict(build(encoding).state_dict())

@@ -6,6 +6,7 @@ Each command runs once undisturbed in one folder, and is disturbed in another, u
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -21,23 +22,22 @@ from diet_mt.evaluation.records import read_results
 from diet_mt.system.files import sha256
 
 from ..bert.made import write_glue
-from ..commands.runner import ROOT, Done, Runner, run_python
+from ..commands.runner import ROOT, Command, Done, Runner, command, run_python
 from ..commands.workshop import ended_state, same, state
 from ..prepare.running import SMALL, stages_of, texts, write_multi30k, write_news
 from ..processes import once, session_folder
-from .running import MODULES, diet_mt, run
 
 pytestmark = [pytest.mark.slow, pytest.mark.hostile, pytest.mark.timeout(1800)]
 
-# Of a row; a checkpoint's checksum, too, is that of a file with readings of the clock.
-TIMES = (
-    "checkpoint_sha256",
-    "sentences_per_second",
-    "tokens_per_second",
-    "words_per_second",
-    "date",
-    "revision",
+# Imported by the commands, besides torch and fairseq.
+MODULES = (
+    *("tests.slow.killing", "diet_mt.bert.labelled_stages", "diet_mt.corpora.shared_stages"),
+    *("diet_mt.evaluation.evaluate", "diet_mt.evaluation.predict", "diet_mt.experiments.jobs"),
+    *("diet_mt.experiments.train", "sklearn.metrics"),
 )
+# Of a row; a checkpoint's checksum, too, is that of a file with readings of the clock.
+TIMES = {f"{unit}_per_second" for unit in ("sentences", "tokens", "words")}
+TIMES |= {"checkpoint_sha256", "date", "revision"}
 ENCODER, DECODER = (
     f" --{side}-layers 1 --{side}-embed-dim 16 --{side}-ffn-embed-dim 16 --{side}-attention-heads 2"
     for side in ("encoder", "decoder")
@@ -45,10 +45,8 @@ ENCODER, DECODER = (
 # Saves within epochs of six updates and at their ends. The rate falls at the end of the second.
 TRAIN = "train data diet_rel_tiny --recipe demo --gpus 0 --save-dir run --max-update 14"
 TRAIN += " --max-tokens 1000 --save-interval-updates 4 --keep-interval-updates 1 --num-workers 0"
-TRAIN += (
-    " --lr-scheduler reduce_lr_on_plateau --warmup-updates 1 --lr-patience 0 --lr-threshold 0.5"
-)
-TRAIN += ENCODER + DECODER
+TRAIN += " --lr-scheduler reduce_lr_on_plateau --warmup-updates 1 --lr-patience 0"
+TRAIN += " --lr-threshold 0.5" + ENCODER + DECODER
 DEMO = "--train-pairs 100 --valid-pairs 12 --test-pairs 7 --bpe-merges 80 --workers 1"
 MLM = "pretrain mlm diet_rel --recipe mlm --size tiny --gpus 0 --save-dir run --max-update 6"
 MLM += " --sequences-per-update 8 --max-tokens-per-device 2000 --tokens-per-sample 24"
@@ -88,8 +86,19 @@ COMMANDS = {
 SOME = {"sweep": r"sweep\.log|\.lock|SHA256SUMS|checkpoint_last|/done|decoded/.*json|jsonl"}
 
 
+def diet_mt(words: str, cwd: Path, journal: Path | None = None, **env: str) -> Command:
+    """``diet-mt`` by ``killing.py``."""
+    script = Path(__file__).with_name("killing.py")
+    return command(str(script), journal or os.devnull, words.split(), cwd=cwd, env=env)
+
+
+def run(server: Runner, *given: Any, **options: Any) -> Done:
+    return server.together(diet_mt(*given, **options))[0]
+
+
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
+    """Forks that have imported all of ``diet-mt``."""
     runner = Runner(tmp_path_factory.mktemp("server"), *MODULES)
     yield runner
     runner.close()
@@ -153,9 +162,8 @@ def left(folder: Path) -> dict[str, Any]:
         "run/command",
         "run/done",
     ):
-        content |= {
-            str(path.relative_to(folder)): path.read_bytes() for path in folder.glob(pattern)
-        }
+        for path in folder.glob(pattern):
+            content[str(path.relative_to(folder))] = path.read_bytes()
     for path in folder.rglob("*.pt"):
         content[str(path.relative_to(folder))] = ended_state(path.parent, path.name)
     return content
