@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from diet_mt.bert import glue, qa, tokenizer
+from diet_mt.bert import qa, tokenizer
 from diet_mt.bert.settings import WindowSizes
 
 from ..bert.made import THINGS, WORDS, coloured, sentence, write_glue
@@ -135,37 +135,19 @@ class Encoders(Shared):
             lambda folder: self.finetune(encoding, folder, *start, *segments),
         )
 
-    def learnt(self, name: str, *more: Any) -> Path:
-        """Folder of a fine-tuning of diet-rel on a task of GLUE or on questions (``qa``), with
-        checkpoints and ``log``.
-        """
-        words = self._of_questions() if name == "qa" else self._of_glue(name)
-        start = ("--finetune-from-model", self.checkpoint("diet-rel"))
-        common = (
-            *USER_DIR, *ENCODER, *BATCHES, *IN_ONE, "--arch", "roberta_diet_rel_tiny", *start,
-            "--segment-encoding", "per-head", "--max-positions", LONGEST, "--optimizer", "adam",
-            "--maximize-best-checkpoint-metric", "--no-epoch-checkpoints", "--log-format", "json",
-            "--seed", 1,
+    @property
+    def answering(self) -> Path:
+        """Folder of diet-rel fine-tuned on questions, with checkpoints and ``log``."""
+        words = (
+            *USER_DIR, *ENCODER, *BATCHES, *IN_ONE, "--arch", "roberta_diet_rel_tiny",
+            "--finetune-from-model", self.checkpoint("diet-rel"), "--segment-encoding", "per-head",
+            "--task", "extractive_qa", "--criterion", "extractive_qa", "--max-positions", LONGEST,
+            "--best-checkpoint-metric", "f1", "--maximize-best-checkpoint-metric",
+            "--optimizer", "adam", "--lr", 0.01, "--batch-size", 32, "--dropout", 0,
+            "--attention-dropout", 0, "--max-epoch", 8, "--no-epoch-checkpoints",
+            "--log-format", "json", "--seed", 1,
         )  # fmt: skip
         return self.once(
-            f"learnt.{name}",
-            lambda folder: self.run("train", *words, *common, "--save-dir", folder, *more),
+            "answering",
+            lambda folder: self.run("train", self.questions, *words, "--save-dir", folder),
         )
-
-    def _of_glue(self, name: str) -> tuple[Any, ...]:
-        spec = glue.TASKS[name]
-        return (
-            self.task(name), "--task", "diet_sentence_prediction",
-            "--criterion", "diet_sentence_prediction", "--init-token", 0, "--separator-token", 2,
-            "--num-classes", spec.classes, "--metrics", " ".join(spec.metrics),
-            *(["--regression-target"] if spec.labels.is_score else []),
-            "--best-checkpoint-metric", spec.main_metric,
-            "--lr", "0.003", "--batch-size", 16, "--max-epoch", 6,
-        )  # fmt: skip
-
-    def _of_questions(self) -> tuple[Any, ...]:
-        return (
-            self.questions, "--task", "extractive_qa", "--criterion", "extractive_qa",
-            "--best-checkpoint-metric", "f1", "--lr", 0.01, "--batch-size", 32, "--dropout", 0,
-            "--attention-dropout", 0, "--max-epoch", 8,
-        )  # fmt: skip

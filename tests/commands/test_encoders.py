@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from diet_mt.system.files import sha256
 
 from ..processes import called, changed
 from .encoders import GLUE, PAIRS, Encoders
-from .workshop import IN_ONE, USER_DIR, measured_loss, state, valid_losses
+from .workshop import IN_ONE, USER_DIR, json_lines, measured_loss, state, valid_losses
 
 SEGMENTS = "encoder.sentence_encoder.segment_positions."
 # 300 sentences, packed: a few updates make an epoch.
@@ -28,13 +29,6 @@ TINY = """
     --max-source-positions 64 --sequences-per-update 32 --max-tokens-per-device 768 --lr 0.003
     --save-interval-updates 8 --validate-interval-updates 8 --log-interval 8 --num-workers 0
 """.split()  # noqa: SIM905
-
-
-def best_of(folder: Path, metric: str) -> dict[str, Any]:
-    """The validation with the best value of a metric, as fairseq prints it."""
-    lines = (folder / "log").read_text(encoding="utf-8").split("\n")
-    entries = [json.loads(line[line.index("{") :]) for line in lines if f'"valid_{metric}"' in line]
-    return max(entries, key=lambda entry: float(entry[f"valid_{metric}"]))
 
 
 @pytest.fixture
@@ -106,13 +100,18 @@ def assert_facts(result: TaskResult, encoders: Encoders, checkpoint: Path) -> No
     assert (result.model["encoder-layers"], result.model["max-source-positions"]) == (2, 64)
 
 
+def finetuning(encoders: Encoders, task: str, epochs: int) -> tuple[Any, ...]:
+    """The command finetune of diet-rel, into the folder run."""
+    given = ("--recipe", "glue", "--lr", 0.003, "--max-epoch", epochs, "--batch-size", 16)
+    data, pretrained = encoders.task(task), encoders.checkpoint("diet-rel")
+    return ("finetune", data, pretrained, *given, *IN_ONE, "--save-dir", "run")
+
+
 def test_the_command_finetune_trains_once(
     encoders: Encoders, forked: None, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """And the command predict makes its row."""
-    data, pretrained = encoders.task("CoLA"), encoders.checkpoint("diet-rel")
-    given = ("--recipe", "glue", "--lr", 0.003, "--max-epoch", 6, "--batch-size", 16)
-    words = ("finetune", data, pretrained, *given, *IN_ONE, "--save-dir", "run")
+    words, data = finetuning(encoders, "CoLA", 6), encoders.task("CoLA")
     assert called(*words) == 0
     log = Path("run", "train.log").read_text(encoding="utf-8")
     assert f"num_updates {6 * GLUE['train'] // 16} " in log
@@ -154,10 +153,14 @@ def test_the_command_finetune_trains_once(
     assert "test of CoLA has no labels" in capsys.readouterr().err
 
 
-def test_regression(encoders: Encoders, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = encoders.learnt("STS-B", "--max-epoch", 2)
-    last = best_of(folder, "num_updates")
-    given = (encoders.task("STS-B"), folder / "checkpoint_last.pt")
+def test_regression(
+    encoders: Encoders, forked: None, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert called(*finetuning(encoders, "STS-B", 2)) == 0
+    log = Path("run", "train.log").read_text(encoding="utf-8")
+    validations = re.findall("'valid' subset.*", log)
+    last = dict(re.findall(r"\| (spearman|pearson) (\S+)", validations[-1]))
+    given = (encoders.task("STS-B"), Path("run", "checkpoint_last.pt"))
     assert called("predict", *given, "--split", "test", "--predictions", here) == 0
     capsys.readouterr()
     rows = (here / "STS-B.tsv").read_text(encoding="utf-8").split("\n")[1:-1]
@@ -168,7 +171,7 @@ def test_regression(encoders: Encoders, here: Path, capsys: pytest.CaptureFixtur
     # Of -100 to 100. Batches of another size add the same numbers in another order, and scores that
     # are almost equal then change their ranks.
     for name in ("spearman", "pearson"):
-        assert float(printed[name]) == pytest.approx(float(last[f"valid_{name}"]), abs=0.5)
+        assert float(printed[name]) == pytest.approx(float(last[name]), abs=0.5)
 
 
 def test_scores_for_the_server_are_within_the_bounds_of_the_labels() -> None:
@@ -181,9 +184,11 @@ def test_answers_and_their_rows(
     encoders: Encoders, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The answers have the scores of the validation in training, and of SQuAD's own scoring."""
-    folder, questions = encoders.learnt("qa"), encoders.questions
+    folder, questions = encoders.answering, encoders.questions
     assert "the checkpoint has no span head" in (folder / "log").read_text(encoding="utf-8")
-    best, checkpoint = best_of(folder, "f1"), folder / "checkpoint_best.pt"
+    validations = json_lines((folder / "log").read_text(encoding="utf-8"), "valid")
+    best = max(validations, key=lambda entry: float(entry["valid_f1"]))
+    checkpoint = folder / "checkpoint_best.pt"
     assert float(best["valid_f1"]) > 60
     results = here / "results" / "tasks"
     given = (questions, checkpoint, "--out", here / "results" / "answers", "--batch-size", "7")
@@ -243,7 +248,7 @@ def test_questions_that_cannot_be_answered(
         article["paragraphs"][0]["qas"][0].update(answers=[], is_impossible=True)
     file = tmp_path / "v2.json"
     file.write_text(json.dumps(content), encoding="utf-8")
-    given = (encoders.questions, encoders.learnt("qa") / "checkpoint_best.pt", "--file", file)
+    given = (encoders.questions, encoders.answering / "checkpoint_best.pt", "--file", file)
     for name, threshold in (("never", "1e9"), ("always", "-1e9")):
         more = ("--out", tmp_path / name, f"--threshold={threshold}")
         assert called("answer", *given, *more) == 0
@@ -274,7 +279,7 @@ def test_bad_input_is_one_line(
         "RTE": encoders.task("RTE"),
         "pretrained": encoders.checkpoint("diet-rel"),
         "qa": encoders.questions,
-        "best": encoders.learnt("qa") / "checkpoint_best.pt",
+        "best": encoders.answering / "checkpoint_best.pt",
     }
     capsys.readouterr()
     assert called(*words.format(**known).split()) == 2
