@@ -366,9 +366,9 @@ class Glue(Prepare):
         from ..bert.labelled_stages import preparation_of_glue
 
         settings = replace(self.settings, workers=self.workers)
+        above = self.out or Path("data/glue")
         for name in TASKS if self.task == "all" else [self.task]:
-            folder = self.out if self.task != "all" else None
-            out = folder or (self.out or Path("data/glue")) / name
+            out = above if self.out and self.task != "all" else above / name
             yield preparation_of_glue(out, task_named(name), self.folder, settings)
 
 

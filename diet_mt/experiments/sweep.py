@@ -88,7 +88,7 @@ def sweep_of(
     folders = [str(run["folder"]) for run in runs]
     entries = [
         Run(name, Path(folder), commands("run", [run]))
-        for name, folder, run in zip(_names(folders, where), folders, runs, strict=True)
+        for name, folder, run in zip(_names(folders), folders, runs, strict=True)
     ]
     prepare = zip(*(commands("prepare", [run]) for run in runs), strict=True)
     return Sweep(
@@ -157,12 +157,11 @@ def _merged(entries: Iterable[Run], where: str) -> Iterator[Run]:
         yield replace(own[0], commands=shared + tuple(itertools.chain(*others)))
 
 
-def _names(folders: Sequence[str], where: str) -> list[str]:
+def _names(folders: Sequence[str]) -> list[str]:
     """The folders without their common parent."""
-    if len({Path(folder).is_absolute() for folder in folders}) > 1:
-        raise UserError(f"{where}, folder: give all as absolute paths, or all as relative ones")
-    above = commonpath([str(Path(folder).parent) for folder in folders])
-    return [str(Path(folder).relative_to(above)) for folder in folders]
+    paths = [Path(folder).absolute() for folder in folders]
+    above = commonpath([str(path.parent) for path in paths])
+    return [str(path.relative_to(above)) for path in paths]
 
 
 def value_of(given: object, where: str) -> Value:

@@ -21,7 +21,7 @@ from ..system.process import module, run_child, why
 from ..system.progress import say, tail_of, training_status
 from .fairseq_command import Options, Training, whole
 
-_TIME_IS_UP = "due to cumulative_training_time"
+_TIME_IS_UP = b"due to cumulative_training_time"
 # fairseq logs this after it has written all files of a checkpoint, checkpoint_last.pt last.
 _SAVED = b"Saved checkpoint "
 # Options with which a training does not continue from checkpoint_last.pt.
@@ -60,7 +60,7 @@ def train(training: Training, check: Callable[[], None]) -> None:
         with open(log, "rb") as file:
             file.seek(written)
             # fairseq's exit status is 0 in this case, too.
-            if _TIME_IS_UP in file.read().decode("utf-8", errors="replace"):
+            if _TIME_IS_UP in file.read():
                 raise UserError(f"{save}: stopped by --stop-time-hours; give a larger value")
         (save / "done").touch()
 

@@ -22,6 +22,7 @@ from ..processes import called, changed
 from .encoders import GLUE, PAIRS, Encoders
 from .workshop import IN_ONE, USER_DIR, json_lines, measured_loss, state, valid_losses
 
+Captured = pytest.CaptureFixture[str]
 SEGMENTS = "encoder.sentence_encoder.segment_positions."
 # 300 sentences, packed: a few updates make an epoch.
 TINY = """
@@ -43,7 +44,7 @@ def link_data(encoders: Encoders, folder: Path) -> None:
 
 
 def test_pretraining_learns_and_is_then_left_alone(
-    encoders: Encoders, forked: None, here: Path, capsys: pytest.CaptureFixture[str]
+    encoders: Encoders, forked: None, here: Path, capsys: Captured
 ) -> None:
     link_data(encoders, here)
     words = ("pretrain", "data", "diet-abs-lin", *TINY)
@@ -108,7 +109,7 @@ def finetuning(encoders: Encoders, task: str, epochs: int) -> tuple[Any, ...]:
 
 
 def test_the_command_finetune_trains_once(
-    encoders: Encoders, forked: None, here: Path, capsys: pytest.CaptureFixture[str]
+    encoders: Encoders, forked: None, here: Path, capsys: Captured
 ) -> None:
     """And the command predict makes its row."""
     words, data = finetuning(encoders, "CoLA", 6), encoders.task("CoLA")
@@ -153,9 +154,7 @@ def test_the_command_finetune_trains_once(
     assert "test of CoLA has no labels" in capsys.readouterr().err
 
 
-def test_regression(
-    encoders: Encoders, forked: None, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_regression(encoders: Encoders, forked: None, here: Path, capsys: Captured) -> None:
     assert called(*finetuning(encoders, "STS-B", 2)) == 0
     log = Path("run", "train.log").read_text(encoding="utf-8")
     validations = re.findall("'valid' subset.*", log)
@@ -180,9 +179,7 @@ def test_scores_for_the_server_are_within_the_bounds_of_the_labels() -> None:
     assert for_server(task_named("RTE"), drawn) is drawn
 
 
-def test_answers_and_their_rows(
-    encoders: Encoders, here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_answers_and_their_rows(encoders: Encoders, here: Path, capsys: Captured) -> None:
     """The answers have the scores of the validation in training, and of SQuAD's own scoring."""
     folder, questions = encoders.answering, encoders.questions
     assert "the checkpoint has no span head" in (folder / "log").read_text(encoding="utf-8")
@@ -241,7 +238,7 @@ def assert_answers(predictions: Path, questions: Path) -> None:
 
 
 def test_questions_that_cannot_be_answered(
-    encoders: Encoders, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    encoders: Encoders, tmp_path: Path, capsys: Captured
 ) -> None:
     content = json.loads((encoders.questions / "valid.json").read_text(encoding="utf-8"))
     for article in content["data"][:10]:
@@ -273,7 +270,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("words", "datum"), REFUSED)
 def test_bad_input_is_one_line(
-    encoders: Encoders, here: Path, words: str, datum: str, capsys: pytest.CaptureFixture[str]
+    encoders: Encoders, here: Path, words: str, datum: str, capsys: Captured
 ) -> None:
     known = {
         "RTE": encoders.task("RTE"),

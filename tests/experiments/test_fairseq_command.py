@@ -21,6 +21,7 @@ from ..processes import called
 from .stubs import place
 
 __all__ = ["place"]
+Captured = pytest.CaptureFixture[str]
 ROOT = Path(__file__).resolve().parents[2]
 # Pairs of lines: a command of ours, and the one that it runs.
 LINES = Path(__file__).with_name("commands.txt").read_text(encoding="utf-8").split("\n")[:-1]
@@ -37,9 +38,7 @@ Printed = Callable[..., dict[str, str]]
 
 
 @pytest.fixture
-def printed(
-    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Printed:
+def printed(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> Printed:
     """The output of ``--dry-run``, as options."""
     monkeypatch.chdir(place)
     capsys.readouterr()
@@ -189,7 +188,7 @@ WRONG = [
 def test_a_mistake_is_one_line(
     place: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Captured,
     command: str,
     datum: str,
 ) -> None:

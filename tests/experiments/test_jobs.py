@@ -23,6 +23,7 @@ from ..processes import is_alive, wait_until
 from .stubs import NAMES, SWEEP, TABLE, here, kill_group, start, sweep, wait_for
 
 __all__ = ["here"]
+Captured = pytest.CaptureFixture[str]
 # --jobs: the default of which imports torch.
 ONE = ("--jobs", "1", "--runs", "model=none,seed=1")
 
@@ -31,7 +32,7 @@ def journal(here: Path) -> list[str]:
     return (here / "journal").read_text(encoding="utf-8").splitlines()
 
 
-def test_prepare_then_runs_then_report(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_prepare_then_runs_then_report(here: Path, capfd: Captured) -> None:
     assert sweep("mine.yaml", "--jobs", "1") == 0
     printed = capfd.readouterr()
     assert printed.out == TABLE
@@ -61,7 +62,7 @@ def test_runs_side_by_side_have_one_thread_each(
 
 
 def test_the_status_of_a_run_is_printed_when_it_changes(
-    here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    here: Path, monkeypatch: pytest.MonkeyPatch, capfd: Captured
 ) -> None:
     monkeypatch.setattr(progress, "EVERY_S", 0.3)
     words = ("--set", "work=echo '  epoch 3, 300 updates, loss 7.564'; sleep 1.2")
@@ -69,7 +70,7 @@ def test_the_status_of_a_run_is_printed_when_it_changes(
     assert capfd.readouterr().err.count("none.1: epoch 3, 300 updates, loss 7.564\n") == 1
 
 
-def test_the_others_finish_when_one_fails(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_others_finish_when_one_fails(here: Path, capfd: Captured) -> None:
     work = "case $2 in *shaw.1) echo error: no memory; exit 1;; *none.2) kill -9 $$;; esac"
     assert sweep("mine.yaml", "--set", f"work={work}", "--jobs", "2") == 2
     printed = capfd.readouterr()
@@ -83,7 +84,7 @@ def test_the_others_finish_when_one_fails(here: Path, capfd: pytest.CaptureFixtu
     assert capfd.readouterr().out == TABLE
 
 
-def test_a_failed_preparation_is_the_end(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_failed_preparation_is_the_end(here: Path, capfd: Captured) -> None:
     fails = "sh -c 'echo error: no data >&2; exit 3'"
     text = SWEEP.replace("sh stub.sh prepare {checkpoints}", fails)
     (here / "mine.yaml").write_text(text, encoding="utf-8")
@@ -93,7 +94,7 @@ def test_a_failed_preparation_is_the_end(here: Path, capfd: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize("stage", ["begin train runs/none.1", "end evaluate runs/none.2"])
-def test_killed_and_again(here: Path, stage: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_killed_and_again(here: Path, stage: str, capfd: Captured) -> None:
     process = start("mine.yaml", "--jobs", "2", "--set", "work=sleep 0.3", cwd=here)
     wait_for(stage, here / "journal")
     kill_group(process)
@@ -119,9 +120,7 @@ def test_nothing_goes_on_without_the_sweep(here: Path, number: signal.Signals, s
     wait_until(lambda: not any(map(is_alive, pids)))
 
 
-def test_a_dry_run_prints_commands_that_can_be_pasted(
-    here: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dry_run_prints_commands_that_can_be_pasted(here: Path, capfd: Captured) -> None:
     words = ("--runs", "model=none,seed=2", "--set", "work=two words", "--set",
              "checkpoints=my runs")  # fmt: skip
     before = sorted(here.iterdir())
@@ -147,7 +146,7 @@ def test_a_dry_run_prints_commands_that_can_be_pasted(
     ],
 )
 def test_nothing_begins_with_a_mistake(
-    here: Path, capfd: pytest.CaptureFixture[str], run: str, words: str, datum: str
+    here: Path, capfd: Captured, run: str, words: str, datum: str
 ) -> None:
     text = SWEEP.replace('report: ["echo', f'report: ["{run}", "echo')
     (here / "mine.yaml").write_text(text, encoding="utf-8")

@@ -12,6 +12,7 @@ from diet_mt.system.errors import UserError
 from .stubs import SWEEP, here, sweep
 
 __all__ = ["here"]
+Captured = pytest.CaptureFixture[str]
 CONTENT = {"runs": [{"seed": [1, 2]}], "folder": "runs/{seed}", "run": ["train {seed} {folder}"]}
 
 
@@ -73,7 +74,6 @@ def test_one_training_decoded_in_several_ways_is_one_run() -> None:
         ({"folder": "runs"}, "mine, folder: runs"),
         ({"folder": "runs", "run": ["x"]}, "mine, folder: runs"),
         ({"folder": "{a}", "runs": [{"a": ["x", "./y/../x"]}], "run": ["t {a}"]}, "folder: x"),
-        ({"folder": "{a}", "runs": [{"a": ["/x", "x"]}]}, "mine, folder:"),
         ({"folder": "{a}", "settings": {"a": ["x", "y"]}}, "mine, folder: {a}: 2 values"),
     ],
 )
@@ -98,16 +98,14 @@ def test_a_wrong_file(more: dict[str, object], datum: str) -> None:
         ("--set idle=1", "idle"),
     ],
 )
-def test_wrong_options(
-    words: str, datum: str, here: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_options(words: str, datum: str, here: Path, capfd: Captured) -> None:
     (here / "mine.yaml").write_text(SWEEP.replace('work: "true"', 'work: "true", idle: 1'))
     assert sweep("mine.yaml", *words.split()) == 2
     assert datum in capfd.readouterr().err
     assert sorted(path.name for path in here.iterdir()) == ["mine.yaml", "stub.sh"]
 
 
-def test_set_replaces_values_of_runs(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_set_replaces_values_of_runs(here: Path, capfd: Captured) -> None:
     words = ("--set", "model=learned", "--set", "seed=[7, 8]", "--runs", "seed=8", "--dry-run")
     assert sweep("mine.yaml", *words) == 0
     lines = capfd.readouterr().out.splitlines()

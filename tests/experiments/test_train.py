@@ -135,32 +135,25 @@ def test_only_the_first_machine_keeps_the_books(tmp_path: Path, program: Program
 
 
 @pytest.mark.parametrize(
-    ("words", "updates", "epoch", "begun", "passed", "ended"),
+    ("words", "where", "ended"),
     [
-        ("--max-update 20", 20, 2, 3, 0, True),
-        ("--max-update 20", 19, 2, 3, 0, False),
-        ("--max-epoch 3", 21, 4, 0, 0, True),
-        ("--max-epoch 3", 21, 3, 0, 2, False),
-        ("--max-epoch 3", 21, 4, 1, 0, False),
-        ("--max-epoch 50 --patience 4", 70, 11, 0, 4, True),
-        ("--max-epoch 50 --patience 4", 70, 11, 0, 3, False),
+        ("--max-update 20", {"updates": 20, "epoch": 2, "begun": 3}, True),
+        ("--max-update 20", {"updates": 19, "epoch": 2, "begun": 3}, False),
+        ("--max-epoch 3", {"updates": 21, "epoch": 4}, True),
+        ("--max-epoch 3", {"updates": 21, "epoch": 3, "passed": 2}, False),
+        ("--max-epoch 3", {"updates": 21, "epoch": 4, "begun": 1}, False),
+        ("--max-epoch 50 --patience 4", {"updates": 70, "epoch": 11, "passed": 4}, True),
+        ("--max-epoch 50 --patience 4", {"updates": 70, "epoch": 11, "passed": 3}, False),
     ],
 )
 def test_a_training_at_its_end_is_left_alone(
-    tmp_path: Path,
-    program: Program,
-    words: str,
-    updates: int,
-    epoch: int,
-    begun: int,
-    passed: int,
-    ended: bool,
+    tmp_path: Path, program: Program, words: str, where: dict[str, int], ended: bool
 ) -> None:
     """As a kill between the last checkpoint and ``done`` leaves it: fairseq would train more."""
     save = tmp_path / "save"
     save.mkdir()
     (save / "command").write_text(shlex.join(training(tmp_path, words).words()), encoding="utf-8")
-    before = save_last(tmp_path, updates=updates, epoch=epoch, begun=begun, passed=passed)
+    before = save_last(tmp_path, **where)
     train(tmp_path, words)
     assert (save / "done").exists()
     assert program.called() == [] if ended else len(program.called()) == 1
