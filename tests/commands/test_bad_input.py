@@ -14,15 +14,7 @@ import pytest
 import torch
 
 from .runner import Done
-from .workshop import (
-    MAX_SOURCE,
-    USER_DIR,
-    Workshop,
-    architecture,
-    state,
-    texts,
-    translations,
-)
+from .workshop import MAX_SOURCE, USER_DIR, Workshop, state, texts, translations
 
 pytestmark = pytest.mark.hostile
 
@@ -38,35 +30,12 @@ def assert_one_line(done: Done, *fragments: str) -> None:
         assert fragment in lines[0]
 
 
-def refused_training(workshop: Workshop, arch: str, saved: Path, *options: Any) -> Done:
+def refused_training(workshop: Workshop, saved: Path) -> Done:
     """A training that must not begin; what is in the folder ``saved`` stays as it is."""
     before = {path: path.read_bytes() for path in saved.glob("*.pt")}
-    where = ("--arch", architecture(arch), "--save-dir", saved, "--max-update", 2)
-    done = workshop.run("train", workshop.bin, *workshop.training(), *where, *options)
+    done = workshop.train("diet-rel", saved, "--max-update", 2)
     assert {path: path.read_bytes() for path in saved.glob("*.pt")} == before
     return done
-
-
-def test_a_training_that_cannot_begin(workshop: Workshop, tmp_path: Path) -> None:
-    """From a checkpoint of another encoding whose tables have the same shapes."""
-    start = ("--restore-file", workshop.checkpoint("none"))
-    done = refused_training(workshop, "rotary", tmp_path, *start)
-    assert_one_line(done, "'none", "'rotary")
-
-
-@pytest.mark.parametrize(
-    ("options", "fragment"),
-    [
-        (("--model-overrides", "{'position_encoding': 'diet-abs'}"), "'diet-rel"),
-        (("--gen-subset", "tset"), "tset"),
-    ],
-)
-def test_a_decoding_that_cannot_begin(
-    workshop: Workshop, options: tuple[str, ...], fragment: str
-) -> None:
-    done = workshop.generate("diet-rel", *options)
-    assert_one_line(done, fragment)
-    assert not translations(done.stdout)
 
 
 class Bomb:
@@ -83,7 +52,7 @@ def test_half_a_checkpoint(workshop: Workshop, tmp_path: Path) -> None:
     whole, checkpoint = workshop.checkpoint("diet-rel"), tmp_path / "checkpoint_last.pt"
     checkpoint.write_bytes(whole.read_bytes()[: whole.stat().st_size // 2])
     assert_one_line(workshop.generate("diet-rel", "--path", checkpoint), str(checkpoint))
-    assert_one_line(refused_training(workshop, "diet-rel", tmp_path), str(checkpoint))
+    assert_one_line(refused_training(workshop, tmp_path), str(checkpoint))
 
 
 def test_a_checkpoint_that_would_run_code(workshop: Workshop, tmp_path: Path) -> None:
@@ -99,7 +68,7 @@ def test_a_checkpoint_that_would_run_code(workshop: Workshop, tmp_path: Path) ->
         torch.save(content, checkpoint, _use_new_zipfile_serialization=is_zipped)
         assert_one_line(workshop.generate("diet-rel", "--path", checkpoint, env=forced), "code")
         assert not crater.exists()
-    assert_one_line(refused_training(workshop, "diet-rel", damaged), "code")
+    assert_one_line(refused_training(workshop, damaged), "code")
     assert not crater.exists()
     state(damaged)
     assert crater.exists()  # it was no dud

@@ -186,19 +186,13 @@ WRONG = [
 @pytest.mark.hostile
 @pytest.mark.parametrize(("command", "datum"), WRONG)
 def test_a_mistake_is_one_line(
-    place: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: Captured,
-    command: str,
-    datum: str,
+    printed: Printed, monkeypatch: pytest.MonkeyPatch, capsys: Captured, command: str, datum: str
 ) -> None:
-    monkeypatch.chdir(place)
     monkeypatch.setattr(devices, "visible_gpus", list)
-    before = sorted(place.rglob("*"))
-    capsys.readouterr()
+    before = sorted(Path().rglob("*"))
     assert called(*shlex.split(command)) == 2
-    printed = capsys.readouterr()
-    assert datum in printed.err
-    assert (printed.out, printed.err.count("\n")) == ("", 1)
-    assert printed.err.startswith("error: ")
-    assert sorted(place.rglob("*")) == before
+    out, err = capsys.readouterr()
+    assert datum in err
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith("error: ")
+    assert sorted(Path().rglob("*")) == before

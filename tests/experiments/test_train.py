@@ -50,6 +50,13 @@ class Program:
 
 
 @pytest.fixture
+def save(tmp_path: Path) -> Path:
+    """The folder of the training, empty."""
+    (tmp_path / "save").mkdir()
+    return tmp_path / "save"
+
+
+@pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
     stand_in = Program(tmp_path)
     monkeypatch.setattr(run, "module", lambda name, words: [str(stand_in.path), *words])
@@ -86,21 +93,19 @@ def test_the_stored_command_is_without_the_devices(tmp_path: Path, program: Prog
         train(tmp_path, "--lr 0.1 --share-all")
 
 
-def test_an_old_folder_continues(tmp_path: Path, program: Program) -> None:
+def test_an_old_folder_continues(tmp_path: Path, save: Path, program: Program) -> None:
     """Their command is the same in another order, of a checkout that has moved."""
-    (tmp_path / "save").mkdir()
     save_last(tmp_path, updates=20, epoch=2)
     text = rf"fairseq-train {tmp_path}/bin --user-dir /gone --lr 0.1 --save-dir x --arch none_tiny "
-    (tmp_path / "save" / "command").write_text(text, encoding="utf-8")
+    (save / "command").write_text(text, encoding="utf-8")
     train(tmp_path, "--lr 0.1")
     assert len(program.called()) == 1
 
 
-def test_a_damaged_command_is_an_error(tmp_path: Path, program: Program) -> None:
-    (tmp_path / "save").mkdir()
-    (tmp_path / "save" / "done").touch()
+def test_a_damaged_command_is_an_error(tmp_path: Path, save: Path, program: Program) -> None:
+    (save / "done").touch()
     for text in ("", "fairseq-train 'bin", "fairseq-train bin stray"):
-        (tmp_path / "save" / "command").write_text(text, encoding="utf-8")
+        (save / "command").write_text(text, encoding="utf-8")
         with pytest.raises(UserError, match="save/command: damaged"):
             train(tmp_path)
 
@@ -147,11 +152,9 @@ def test_only_the_first_machine_keeps_the_books(tmp_path: Path, program: Program
     ],
 )
 def test_a_training_at_its_end_is_left_alone(
-    tmp_path: Path, program: Program, words: str, where: dict[str, int], ended: bool
+    tmp_path: Path, save: Path, program: Program, words: str, where: dict[str, int], ended: bool
 ) -> None:
     """As a kill between the last checkpoint and ``done`` leaves it: fairseq would train more."""
-    save = tmp_path / "save"
-    save.mkdir()
     (save / "command").write_text(shlex.join(training(tmp_path, words).words()), encoding="utf-8")
     before = save_last(tmp_path, **where)
     train(tmp_path, words)
@@ -160,10 +163,10 @@ def test_a_training_at_its_end_is_left_alone(
     assert (save / "checkpoint_last.pt").read_bytes() == before
 
 
-def test_a_folder_without_its_command_is_refused(tmp_path: Path, program: Program) -> None:
+def test_a_folder_without_its_command_is_refused(
+    tmp_path: Path, save: Path, program: Program
+) -> None:
     """``command`` is lost, or plain fairseq-train was here."""
-    save = tmp_path / "save"
-    save.mkdir()
     for name in ("checkpoint1.pt", "done"):
         (save / name).touch()
         with pytest.raises(UserError, match="save/command: missing"):
@@ -210,9 +213,8 @@ def test_a_training_that_needs_no_last_checkpoint_goes_on(
             train(tmp_path, option)
 
 
-def test_one_training_for_one_folder(tmp_path: Path, program: Program) -> None:
-    (tmp_path / "save").mkdir()
-    with held(tmp_path / "save"), pytest.raises(UserError, match="save: in use"):
+def test_one_training_for_one_folder(tmp_path: Path, save: Path, program: Program) -> None:
+    with held(save), pytest.raises(UserError, match="save: in use"):
         train(tmp_path)
     assert program.called() == []
 
