@@ -104,19 +104,6 @@ def test_predictions_equal_those_of_the_task(encoders: Encoders) -> None:
         torch.testing.assert_close(shares[0], logits.softmax(-1), rtol=0, atol=1e-5)
 
 
-def test_a_pair_without_segments_is_an_error_not_silence(encoders: Encoders) -> None:
-    hub = finetuned(encoders)
-    tokens, _ = hub.encode_pair(ONE, OTHER)
-    for call in (hub.extract_features, lambda given: hub.predict(HEAD, given)):
-        with pytest.raises(UserError, match="segment_ids"):
-            call(tokens)
-        call(hub.encode(ONE))  # a single sentence has one segment
-    with pytest.raises(UserError, match="several sentences"):
-        hub.extract_features(hub.encode(ONE, OTHER, no_separator=True))
-    # A model without segments has nothing to miss.
-    pretrained(encoders).extract_features(tokens)
-
-
 @torch.no_grad()
 def test_hidden_words_are_predicted(encoders: Encoders) -> None:
     """The words and shares that the model's own output has, best first."""
@@ -155,18 +142,8 @@ def test_masks_in_a_text_are_filled(encoders: Encoders) -> None:
     assert [share for _, share, _ in alone] != [share for _, share, _ in both]
 
 
-def test_the_tokenizer_of_the_data_folder_is_used_and_nothing_is_downloaded(
-    encoders: Encoders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def existing(name: str) -> str:
-        assert Path(name).exists(), f"a download of {name}"
-        return name
-
-    def refuse(*_: Any, **__: Any) -> None:
-        raise AssertionError("a download")
-
-    monkeypatch.setattr("urllib.request.urlopen", refuse)
-    monkeypatch.setattr("fairseq.file_utils.load_archive_file", existing)
+def test_the_tokenizer_is_that_of_the_data_folder(encoders: Encoders, tmp_path: Path) -> None:
+    """And nothing is downloaded: tests/fairseq_patches/test_trust.py."""
     expected = pretrained(encoders).encode(ONE)
     by_name = pretrained(encoders, bpe="diet_wordpiece", wordpiece_folder=str(encoders.vocabulary))
     assert torch.equal(by_name.encode(ONE), expected)
@@ -202,8 +179,11 @@ def test_a_tokenizer_of_another_dictionary(encoders: Encoders, tmp_path: Path) -
 
 def test_refusals(encoders: Encoders, tmp_path: Path) -> None:
     hub, fine = pretrained(encoders), finetuned(encoders)
-    tokens = hub.encode(ONE)
+    tokens, pair = hub.encode(ONE), hub.encode(ONE, OTHER)
     for datum, call in (
+        ("segment_ids", lambda: fine.extract_features(pair)),
+        ("segment_ids", lambda: fine.predict(HEAD, pair)),
+        ("several sentences", lambda: fine.predict(HEAD, fine.encode(ONE, ONE, no_separator=True))),
         (f"{LONGEST + 1} tokens", lambda: hub.extract_features(torch.full((LONGEST + 1,), 5))),
         ("'mnli'", lambda: hub.predict("mnli", tokens)),
         (HEAD, lambda: fine.predict("mnli", tokens)),
@@ -214,6 +194,9 @@ def test_refusals(encoders: Encoders, tmp_path: Path) -> None:
     ):
         with pytest.raises(ValueError, match=datum):
             call()
+    # A single sentence has one segment; a model without segments has nothing to miss.
+    fine.predict(HEAD, tokens)
+    hub.extract_features(pair)
 
 
 def test_the_page(

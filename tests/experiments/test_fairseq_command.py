@@ -4,27 +4,67 @@ over them; and what is refused in one line, with nothing written.
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import shlex
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
+from diet_mt.bert.windows import About
 from diet_mt.evaluation import options
 from diet_mt.evaluation.options import shell
 from diet_mt.evaluation.records import read_results
 from diet_mt.experiments import devices
 from diet_mt.experiments.devices import choose, split_update
 from diet_mt.system.errors import UserError
+from diet_mt.system.files import write_text
 
+from ..checkpoints import config_of, state_of
 from ..processes import called
-from .stubs import place
 
-__all__ = ["place"]
 Captured = pytest.CaptureFixture[str]
 ROOT = Path(__file__).resolve().parents[2]
 # Pairs of lines: a command of ours, and the one that it runs.
 LINES = Path(__file__).with_name("commands.txt").read_text(encoding="utf-8").split("\n")[:-1]
+
+
+EXAMPLES = {"CoLA": 8551, "STS-B": 5749, "XNLI": 392702}
+WINDOWS = 88641  # of SQuAD
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Corpora, tasks and a pretrained encoder, under the names that the golden commands have."""
+    folder = tmp_path_factory.mktemp("training")
+    for corpus, files in {
+        "multi30k.en-de": "train.en-de.en.idx bpe.codes",
+        "wmt18.de-en": "train.de-en.de.idx test.de-en.de.idx bpe.codes",
+        "wmt18.cs-en": "train.cs-en.cs.idx spm.model",
+        "mlm": "",
+        "mlm.xx": "",
+    }.items():
+        made = folder / "data" / corpus / "bin"
+        made.mkdir(parents=True)
+        for name in ("dict.txt", *files.split()):
+            (made / name).touch()
+    (folder / "data" / "mlm" / "bin" / "max-length").write_text("128\n", encoding="utf-8")
+    for task, count in EXAMPLES.items():
+        raw = folder / ("" if task == "XNLI" else "glue") / task / "raw"
+        raw.mkdir(parents=True)
+        (raw / "train.id").write_text("0\n" * count, encoding="utf-8")
+    (folder / "SQuAD" / "train").mkdir(parents=True)
+    about = About("train.json", "0" * 64, "en", "squad", 384, 128, 64, 9, WINDOWS, 9)
+    write_text(folder / "SQuAD" / "train" / "about.json", json.dumps(dataclasses.asdict(about)))
+    write_text(folder / "damaged" / "train" / "about.json", "{")
+    # A small diet-rel encoder, without its weights.
+    words = ["data", "--task", "masked_lm", "--criterion", "masked_lm", "--save-dir", "x"]
+    words += ["--arch", "roberta_diet_rel_tiny", "--encoder-layers", "2"]
+    words += ["--max-source-positions", "24", "--tokens-per-sample", "24"]
+    torch.save(state_of(config_of(*words)), folder / "pre.pt")
+    return folder
 
 
 def options_of(words: list[str]) -> dict[str, str]:

@@ -18,9 +18,9 @@ from diet_mt.experiments.recipes import read
 from diet_mt.experiments.sweep import Run, sweep_of
 from diet_mt.system import progress
 
-from ..commands.runner import finish
+from ..commands.runner import finish, start
 from ..processes import is_alive, wait_until
-from .stubs import NAMES, SWEEP, TABLE, here, kill_group, start, sweep, wait_for
+from .stubs import NAMES, SWEEP, TABLE, here, sweep, wait_for
 
 __all__ = ["here"]
 Captured = pytest.CaptureFixture[str]
@@ -95,9 +95,10 @@ def test_a_failed_preparation_is_the_end(here: Path, capfd: Captured) -> None:
 
 @pytest.mark.parametrize("stage", ["begin train runs/none.1", "end evaluate runs/none.2"])
 def test_killed_and_again(here: Path, stage: str, capfd: Captured) -> None:
-    process = start("mine.yaml", "--jobs", "2", "--set", "work=sleep 0.3", cwd=here)
+    process = start("sweep", "mine.yaml", "--jobs", "2", "--set", "work=sleep 0.3", cwd=here)
     wait_for(stage, here / "journal")
-    kill_group(process)
+    os.killpg(process.pid, signal.SIGKILL)
+    finish(process, -signal.SIGKILL)
     assert sweep("mine.yaml", "--jobs", "2", "--set", "work=sleep 0.3") == 0
     assert capfd.readouterr().out == TABLE
     for name in NAMES:
@@ -111,7 +112,7 @@ def test_nothing_goes_on_without_the_sweep(here: Path, number: signal.Signals, s
     """The signal is the sweep's alone; SIGKILL leaves it no time to end what a command started."""
     work = "echo $$ >$2/pid" + ("" if number == signal.SIGKILL else "; sleep 60 & echo $! >>$2/pid")
     words = ("--set", f"work={work}; echo pids >>journal; sleep 60; true")
-    process = start("mine.yaml", *words, *ONE, cwd=here)
+    process = start("sweep", "mine.yaml", *words, *ONE, cwd=here)
     wait_for("pids", here / "journal")
     pids = [int(pid) for pid in (here / "runs/none.1/pid").read_text(encoding="utf-8").split()]
     assert all(map(is_alive, pids))
