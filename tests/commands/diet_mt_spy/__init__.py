@@ -8,12 +8,13 @@ written) or ``copy`` (half of a checkpoint is copied).
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import shutil
 import signal
 import sys
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 from fairseq.optim import FairseqOptimizer
@@ -23,63 +24,39 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 from diet_mt import plugin as plugin  # registers
 
 
-def die() -> NoReturn:
-    os.kill(os.getpid(), signal.SIGKILL)
-    raise SystemExit("a killed process goes on")
+def save_half(save: Any, value: Any, file: Any, *args: Any, **kwargs: Any) -> None:
+    whole = io.BytesIO()
+    save(value, whole, *args, **kwargs)
+    file.write(whole.getvalue()[: whole.tell() // 2])
+    file.flush()
 
 
-class Countdown:
-    """True at the N-th call."""
-
-    def __init__(self, calls: int) -> None:
-        self.left = calls
-
-    def __call__(self) -> bool:
-        self.left -= 1
-        return self.left == 0
+def copy_half(_: Any, source: Any, target: Any, **kwargs: Any) -> None:
+    content = Path(source).read_bytes()
+    Path(target).write_bytes(content[: len(content) // 2])
 
 
-def kill_at_update(now: Countdown) -> None:
-    step = FairseqOptimizer.step
+# Place -> owner and name of a function, and what its last call does instead.
+PLACES = {
+    "update": (FairseqOptimizer, "step", lambda *_, **__: None),
+    "save": (torch, "save", save_half),
+    "copy": (shutil, "copyfile", copy_half),
+}
+
+
+def kill(owner: Any, name: str, last: Any, number: int) -> None:
+    """The function's call of this number ends the process."""
+    function, calls = getattr(owner, name), itertools.count(1)
 
     def watched(*args: Any, **kwargs: Any) -> Any:
-        if now():
-            die()
-        return step(*args, **kwargs)
+        if next(calls) != number:
+            return function(*args, **kwargs)
+        last(function, *args, **kwargs)
+        os.kill(os.getpid(), signal.SIGKILL)
 
-    FairseqOptimizer.step = watched
-
-
-def kill_at_save(now: Countdown) -> None:
-    save = torch.save
-
-    def watched(value: Any, file: Any, *args: Any, **kwargs: Any) -> None:
-        if not now():
-            return save(value, file, *args, **kwargs)
-        whole = io.BytesIO()
-        save(value, whole, *args, **kwargs)
-        file.write(whole.getvalue()[: whole.tell() // 2])
-        file.flush()
-        die()
-
-    setattr(torch, "save", watched)  # noqa: B010
-
-
-def kill_at_copy(now: Countdown) -> None:
-    copyfile = shutil.copyfile
-
-    def watched(source: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
-        if not now():
-            return copyfile(source, target, *args, **kwargs)
-        content = Path(source).read_bytes()
-        with open(target, "wb") as file:
-            file.write(content[: len(content) // 2])
-        die()
-
-    setattr(shutil, "copyfile", watched)  # noqa: B010
+    setattr(owner, name, watched)
 
 
 if os.environ.get("DIET_SPY_KILL"):
     place, _, number = os.environ["DIET_SPY_KILL"].partition(":")
-    kill = {"update": kill_at_update, "save": kill_at_save, "copy": kill_at_copy}[place]
-    kill(Countdown(int(number)))
+    kill(*PLACES[place], int(number))
