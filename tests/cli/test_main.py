@@ -29,17 +29,12 @@ from ..processes import called
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_of_a_command_shows_its_name_and_does_nothing(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_help_of_a_command_has_an_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert called(*name.split(), "--help") == 0
     out, err = capsys.readouterr()
     assert err == ""
-    assert out.startswith(f"usage: diet-mt {name} ")
-    assert f"diet-mt {name} " in out.partition("\n\n")[2], "an example in the docstring"
+    assert f"diet-mt {name} " in out.partition("\n\n")[2]
     assert "MISSING" not in out
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("group", ["", *GROUPS])
@@ -86,26 +81,21 @@ def test_output_that_the_terminal_cannot_show_is_escaped(
     assert "mine" in shown
 
 
-@pytest.mark.parametrize(
-    ("words", "known"),
-    [
+def test_bash_completes_commands_and_values(tmp_path: Path) -> None:
+    (tmp_path / "completion").write_text(shtab.complete(tree(), shell="bash"), encoding="utf-8")
+    for words, known in (
         ([], {name.split(" ")[0] for name in COMMANDS}),
         (["prepare"], {name.split(" ")[1] for name in COMMANDS if name.startswith("prepare ")}),
         (["leaderboard", "--format"], {"text", "markdown", "html", "svg"}),
-    ],
-)
-def test_bash_completes_commands_and_values(
-    tmp_path: Path, words: list[str], known: set[str]
-) -> None:
-    (tmp_path / "completion").write_text(shtab.complete(tree(), shell="bash"), encoding="utf-8")
-    program = f"""
-        . {tmp_path}/completion
-        COMP_WORDS=(diet-mt {" ".join(words)} '') COMP_CWORD={len(words) + 1}
-        _shtab_diet_mt
-        echo "${{COMPREPLY[@]}}"
-    """
-    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=True)
-    assert set(done.stdout.split()) == known
+    ):
+        program = f"""
+            . {tmp_path}/completion
+            COMP_WORDS=(diet-mt {" ".join(words)} '') COMP_CWORD={len(words) + 1}
+            _shtab_diet_mt
+            echo "${{COMPREPLY[@]}}"
+        """
+        done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=True)
+        assert set(done.stdout.split()) == known
 
 
 # Choices that are declared apart from their owners, which load torch or fairseq.
