@@ -84,9 +84,9 @@ class Sweep(Command):
     no_wait: bool = option("with --slurm: exit after submitting", False)
 
     def run(self) -> int:
-        from ..experiments.jobs import as_jobs, dry_run, go, parameters, side_by_side, usual_jobs
+        from ..experiments.jobs import as_jobs, go, parameters, side_by_side, usual_jobs
         from ..experiments.recipes import read
-        from ..experiments.sweep import sweep_of, value_in
+        from ..experiments.sweep import shown, sweep_of, value_in
 
         changes = {
             name: value_in(text, f"--set {name}") for name, text in once(self.set, "--set").items()
@@ -98,8 +98,11 @@ class Sweep(Command):
         else:
             runner = partial(as_jobs, options=parameters(self.slurm), wait=not self.no_wait)
         if self.dry_run:
-            for line in dry_run(sweep, planned):
-                print(line)
+            runs = [(f"run {run.name}", run.commands) for run in sweep.runs]
+            for title, commands in [("prepare", sweep.prepare), *runs, ("report", sweep.report)]:
+                print(f"# {title}")
+                for words in commands:
+                    print("\n#   ".join([shown(words), *planned(words)]))
             return 0
         if self.slurm is not None and shutil.which("sbatch") is None:  # before the preparation
             raise UserError("--slurm: sbatch is missing; run the sweep on a login node")

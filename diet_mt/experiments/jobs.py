@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
@@ -64,19 +64,6 @@ def go(sweep: Sweep, runner: Runner) -> int:
         raise UserError(failures[-1])
     announce(f"== 3/3 report, after {duration(time.monotonic() - began)}")
     return _one_by_one(sweep.report, sys.stdout)
-
-
-def dry_run(sweep: Sweep, ask: Callable[[Command], list[str]]) -> Iterator[str]:
-    """The commands of a sweep, each followed by the lines of ``ask`` as comments."""
-    for title, commands in (
-        ("prepare", sweep.prepare),
-        *((f"run {run.name}", run.commands) for run in sweep.runs),
-        ("report", sweep.report),
-    ):
-        yield f"# {title}"
-        for words in commands:
-            yield shown(words)
-            yield from (f"#   {line}" for line in ask(words))
 
 
 def _one_by_one(commands: Sequence[Command], to: TextIO) -> int:
