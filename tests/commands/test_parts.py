@@ -9,6 +9,7 @@ import contextlib
 import json
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -341,7 +342,7 @@ def main() -> None:
         out = folder / name.replace(" ", "_")
         out.mkdir()
         shown = []
-        with contextlib.suppress(AssertionError):
+        with contextlib.suppress(AssertionError), contextlib.redirect_stdout(sys.stderr):
             for _ in parts.run(name, out):
                 shown += ["loss" if len(shown) == 3 and ROWS[name].command == "validate" else "yes"]
         shown += ["no"] * (4 - len(shown))

@@ -15,16 +15,15 @@ from diet_mt.system.errors import UserError
 SEPARATORS = ("\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c")
 
 
-@pytest.mark.parametrize("separator", SEPARATORS, ids=ascii)
-def test_lines_end_at_newlines_alone(separator: str, tmp_path: Path) -> None:
+def test_lines_end_at_newlines_alone(tmp_path: Path) -> None:
     """subword-nmt #29: apply-bpe writes more lines than it read.
 
     subword-nmt #92, #46: a code with such a character makes the file of codes invalid.
     """
     text = tmp_path / "text"
-    lines = [f"see{separator}n", f"un{separator}seen .{separator}", "seen"] * 3
+    lines = [f"see{each}n un{each}seen .{each}" for each in SEPARATORS] * 3
     text.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
-    subwords.learn_bpe([text], tmp_path / "codes", 20)
+    subwords.learn_bpe([text], tmp_path / "codes", 100)
     subwords.split_file("bpe", tmp_path / "codes", text, tmp_path / "out", workers=1)
     written = (tmp_path / "out").read_text(encoding="utf-8").split("\n")
     assert written.pop() == ""
