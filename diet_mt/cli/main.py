@@ -109,12 +109,6 @@ def _refuse(message: str) -> int:
     return 2
 
 
-def _run(name: str, words: list[str]) -> int:
-    parser = parser_of(name)
-    arguments = parser.parse_args(words)
-    return run(lambda: filled(parser.kind, arguments).run())
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """The exit status. Raises SystemExit for ``--help`` and for errors of argparse."""
     if isinstance(sys.stdout, io.TextIOWrapper):  # names that are not UTF-8, stdout that is ASCII
@@ -134,7 +128,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     name = f"{group} {first}".strip()
     if name in COMMANDS:
         try:
-            return _run(name, words[1:])
+            parser = parser_of(name)
+            arguments = parser.parse_args(words[1:])
+            return run(lambda: filled(parser.kind, arguments).run())
         except ModuleNotFoundError as error:
             if error.name != "fairseq":
                 raise
