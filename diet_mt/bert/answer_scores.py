@@ -42,7 +42,6 @@ _ARTICLES: dict[str, str | None] = {
     "vi": r"\b(?:của|là|cái|chiếc|những)\b",
     "zh": None,
 }
-LANGUAGES = tuple(_ARTICLES)
 
 
 def squad_words(text: str) -> list[str]:
@@ -54,8 +53,7 @@ def squad_words(text: str) -> list[str]:
 def need_rules(language: str) -> None:
     """Raises UserError for a language that is not in MLQA."""
     if language not in _ARTICLES:
-        known = ", ".join(LANGUAGES)
-        raise UserError(f"language '{language}': MLQA has rules for {known} only")
+        raise UserError(f"language '{language}': MLQA has rules for {', '.join(_ARTICLES)} only")
 
 
 @cache
@@ -128,20 +126,19 @@ class AnswerScores:
         """Means over all questions, 0 to 100: ``exact_match`` and ``f1``; where some questions are
         impossible also ``HasAns_f1``, ``NoAns_f1`` and so on. An unanswered question counts as 0.
         """
-        means = self._means("", self.questions)
-        possible = [question for question in self.questions if not question.impossible]
-        if len(possible) < len(self.questions):
-            impossible = [question for question in self.questions if question.impossible]
-            means |= self._means("HasAns_", possible)
-            means |= self._means("NoAns_", impossible)
-        return means
-
-    def _means(self, prefix: str, questions: Sequence[Question]) -> dict[str, float]:
-        pairs = [self.by_id.get(question.id, (0.0, 0.0)) for question in questions]
+        groups = {"": self.questions}
+        if any(question.impossible for question in self.questions):
+            groups["HasAns_"] = [each for each in self.questions if not each.impossible]
+            groups["NoAns_"] = [each for each in self.questions if each.impossible]
         return {
-            prefix + name: 100 * sum(pair[place] for pair in pairs) / max(1, len(pairs))
+            prefix + name: 100 * sum(self.of(each)[place] for each in group) / max(1, len(group))
+            for prefix, group in groups.items()
             for place, name in ((1, "f1"), (0, "exact_match"))
         }
+
+    def of(self, question: Question) -> tuple[float, float]:
+        """(exact match, F1) of a question from 0 to 1."""
+        return self.by_id.get(question.id, (0.0, 0.0))
 
 
 def score(
@@ -150,16 +147,12 @@ def score(
     """Scores of ``predictions``, texts by the ids of questions. Raises UserError for a question
     without gold answers, and for predictions of other questions.
     """
-    without = [question.id for question in questions if not question.has_gold]
-    if without:
+    if without := [question.id for question in questions if not question.has_gold]:
         raise UserError(f"question {without[0]} has no gold answers, so there are no scores")
-    unknown = predictions.keys() - {question.id for question in questions}
-    if unknown:
+    golds = {question.id: question.golds for question in questions}
+    if unknown := predictions.keys() - golds.keys():
         raise UserError(f"{len(unknown)} predictions of other questions, such as {min(unknown)}")
-    answered = [question for question in questions if question.id in predictions]
-    by_id = {
-        question.id: scoring(predictions[question.id], question.golds) for question in answered
-    }
+    by_id = {name: scoring(text, golds[name]) for name, text in predictions.items()}
     return AnswerScores(questions, by_id)
 
 
@@ -170,8 +163,7 @@ def best_thresholds(
     left unanswered: ``best_f1``, ``best_f1_thresh``, ``best_exact``, ``best_exact_thresh``. The
     algorithm of SQuAD 2.0's evaluation script. Raises UserError for missing odds.
     """
-    missing = [question.id for question in scores.questions if question.id not in null_odds]
-    if missing:
+    if missing := [each.id for each in scores.questions if each.id not in null_odds]:
         raise UserError(f"question {missing[0]} has no null odds; give those of this set")
     best = {}
     ordered = sorted(scores.questions, key=lambda question: null_odds[question.id])
@@ -183,7 +175,7 @@ def best_thresholds(
             if question.impossible:
                 current -= bool(predictions.get(question.id))
             else:
-                current += scores.by_id.get(question.id, (0.0, 0.0))[place]
+                current += scores.of(question)[place]
             if current > highest:
                 highest, threshold = current, null_odds[question.id]
         best[f"best_{name}"] = 100 * highest / len(ordered)
@@ -203,7 +195,6 @@ def score_files(
     summary = scores.summary()
     if null_odds:
         summary |= best_thresholds(scores, texts, read_null_odds(null_odds))
-    missing = len(questions) - len(scores.by_id)
-    if missing:
+    if missing := len(questions) - len(scores.by_id):
         print(f"{missing} of {len(questions)} questions have no prediction", file=sys.stderr)
     return json.dumps({"total": len(questions)} | summary)

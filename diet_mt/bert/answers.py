@@ -19,7 +19,6 @@ from .squad import Question, read_json
 Floats = npt.NDArray[np.floating]
 
 MAX_ANSWER = 30  # pieces, as in Devlin et al.'s published code
-N_BEST = 20
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ class Candidate:
         return -self.score, self.begin, self.end
 
     def text_in(self, context: str) -> str:
-        """The text of an answer, without surrounding white space."""
+        """The text of the answer, without surrounding white space."""
         return context[self.begin : self.end].strip()
 
 
@@ -51,24 +50,17 @@ def best_spans(
     """The ``count`` best spans (score, first, last) of at most ``max_answer`` tokens, best first,
     then by begin and end, by exhaustive search. ``start``, ``end``: (S,) logits of a context.
     """
-    length = len(start)
-    width = min(max_answer, length)
-    if width < 1 or count < 1:
-        return []
-    last = np.arange(length)[:, None] + np.arange(width)  # (S, width)
-    scores = np.where(
-        last < length,
-        start[:, None].astype(np.float64) + end[np.minimum(last, length - 1)],
-        -np.inf,
-    ).ravel()
+    max_answer = min(max_answer, len(start)) or 1
+    padded = np.pad(end.astype(np.float64), (0, max_answer), constant_values=-np.inf)
+    ends = np.lib.stride_tricks.sliding_window_view(padded, max_answer)[: len(start)]
+    scores = (start[:, None] + ends).ravel()  # by begin and then by end
     count = min(count, int(np.isfinite(scores).sum()))
-    if count < 1:
+    if not count:
         return []
-    least = np.partition(scores, -count)[-count]
-    chosen = np.flatnonzero(scores >= max(least, np.finfo(np.float64).min))
-    # Stable, and spans are numbered by begin and then by end.
+    chosen = np.flatnonzero(scores >= np.partition(scores, -count)[-count])
     chosen = chosen[np.argsort(-scores[chosen], kind="stable")][:count]
-    return [(float(scores[i]), int(i // width), int(i // width + i % width)) for i in chosen]
+    spans = ((float(scores[i]), *map(int, divmod(i, max_answer))) for i in chosen)
+    return [(score, first, first + rest) for score, first, rest in spans]
 
 
 def candidates_of(
@@ -76,8 +68,8 @@ def candidates_of(
     end: Floats,
     extents: npt.NDArray[np.integer],
     context: int,
-    max_answer: int = MAX_ANSWER,
-    count: int = N_BEST,
+    max_answer: int,
+    count: int,
 ) -> list[Candidate]:
     """The best answers within one window, at most ``count``, which may overlap.
 
@@ -102,7 +94,7 @@ def no_answer(start: Floats, end: Floats) -> Candidate:
     return Candidate(0, 0, float(start[0]), float(end[0]))
 
 
-def merge(candidates: Iterable[Candidate], count: int = N_BEST) -> list[Candidate]:
+def merge(candidates: Iterable[Candidate], count: int) -> list[Candidate]:
     """The ``count`` best of all windows of a question, each place once, with its best score."""
     best: dict[tuple[int, int], Candidate] = {}
     for candidate in sorted(candidates, key=lambda candidate: candidate.order):

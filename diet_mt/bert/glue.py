@@ -1,39 +1,85 @@
-"""Official files, labels and metrics of GLUE's tasks and of XNLI.
+"""Official tables, labels and metrics of GLUE's tasks and of XNLI.
 
 GLUE: Wang et al. (2019), arXiv:1804.07461. XNLI: Conneau et al. (2018), arXiv:1809.05053, one table
 of 19 columns for all languages; its raw folder has MNLI's ``train``, and ``valid_LANG`` and
 ``test_LANG`` of each language. All files ``*.dev.tsv`` and ``*.test.tsv``, plain or .gz, are read,
 so that further languages can be added to the official ones.
+
+In the tables a line is a row, columns end at tabs, and quotes are letters like any other. A CSV
+reader would swallow lines after a quotation mark at the beginning of a sentence.
+
+A raw folder holds, for each split (train, valid, test, ...), one file per part: ``SPLIT.input0``,
+``SPLIT.input1`` for pairs, ``SPLIT.id``, and ``SPLIT.label`` where the labels are known. Line n of
+each belongs to the same example.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
+from ..corpora.parallel import BYTE_ORDER_MARK
 from ..system.errors import UserError
-from ..system.files import plain_or_gz
+from ..system.files import decoded, make_folder, plain_or_gz, raw_lines, write_lines, writing
 from ..system.options import need_known
-from .labelled import (
-    REFUSE,
-    Example,
-    Labels,
-    read_examples,
-    write_label_dictionary,
-    write_split,
-)
-
-ENTAILMENT = Labels(("entailment", "not_entailment"))
-YES_NO = Labels(("0", "1"))
-NLI = Labels(("contradiction", "neutral", "entailment"))
+from ..system.progress import say
+from .settings import REFUSE, SKIP
 
 XNLI, MNLI = "XNLI", "MNLI"  # XNLI has MNLI's training set and labels
 XNLI_SPLITS = {"valid": "dev", "test": "test"}  # split -> name in its files
 ENGLISH = "en"
 _XNLI_COLUMNS = ("language", "gold_label", "sentence1", "sentence2", "pairID")
 _CODE = re.compile(r"[a-z]{2,3}(-[A-Za-z]+)?")
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True)
+class Example:
+    """One sentence or pair; ``label`` is None where it is not known."""
+
+    id: str
+    sentences: tuple[str, ...]
+    label: str | None
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Valid labels: one of ``names``, by number (F1's positive one is number 1), or a score between
+    ``low`` and ``high``.
+    """
+
+    names: tuple[str, ...] = ()
+    low: float = 0.0
+    high: float = 0.0
+
+    @property
+    def is_score(self) -> bool:
+        return not self.names
+
+    def checked(self, text: str, where: str) -> str:
+        """``text``, if it is a valid label. Raises UserError otherwise."""
+        if not self.is_score:
+            if text not in self.names:
+                raise UserError(f"{where}: label '{text}', expected {', '.join(self.names)}")
+            return text
+        try:
+            score = float(text)
+        except ValueError:
+            score = math.nan
+        if not self.low <= score <= self.high:  # nor is NaN
+            raise UserError(f"{where}: score '{text}', expected {self.low:g} to {self.high:g}")
+        return text
+
+
+ENTAILMENT = Labels(("entailment", "not_entailment"))
+YES_NO = Labels(("0", "1"))
+NLI = Labels(("contradiction", "neutral", "entailment"))
 
 
 @dataclass(frozen=True)
@@ -139,17 +185,20 @@ def read_file(
     needed = [*task.sentences, *filter(None, (file.label, file.id))]
 
     def make(row: dict[str, str], where: str, number: int) -> Example:
+        name = row[file.id] if file.id else str(number)
         sentences = tuple(row[column] for column in task.sentences)
         if not file.label:
-            return Example(row[file.id], sentences, None)
-        for column, sentence in zip(task.sentences, sentences, strict=True):
-            if not sentence.strip():
-                raise UserError(f"{where}: column '{column}' is empty")
-        label = task.labels.checked(row[file.label], where)
-        return Example(row[file.id] if file.id else str(number), sentences, label)
+            return Example(name, sentences, None)
+        _need_text(sentences, where)
+        return Example(name, sentences, task.labels.checked(row[file.label], where))
 
     path, bad_rows = plain_or_gz(folder / task.name, file.name), bad_rows if file.label else REFUSE
-    return read_examples(path, needed, make, columns=file.columns, bad_rows=bad_rows)
+    return read_rows(path, needed, make, columns=file.columns, bad_rows=bad_rows)
+
+
+def _need_text(sentences: Iterable[str], where: str) -> None:
+    if not all(sentence.strip() for sentence in sentences):
+        raise UserError(f"{where}: an empty sentence")
 
 
 def write_glue(folder: Path, task: Task, out: Path, bad_rows: str = REFUSE) -> None:
@@ -178,28 +227,24 @@ def xnli_files(folder: Path, kind: str) -> list[Path]:
     return files
 
 
-def read_languages(paths: Iterable[Path], bad_rows: str = REFUSE) -> Mapping[str, list[Example]]:
+def read_languages(paths: Iterable[Path], bad_rows: str = REFUSE) -> dict[str, list[Example]]:
     """Language -> its examples. Each language must be in a single file."""
+
+    def make(row: dict[str, str], where: str, _: int) -> tuple[str, Example]:
+        language, sentences = row["language"], (row["sentence1"], row["sentence2"])
+        if not _CODE.fullmatch(language):
+            raise UserError(f"{where}: '{language}' is not a language code")
+        _need_text(sentences, where)
+        label = NLI.checked(row["gold_label"], where)
+        return language, Example(row["pairID"], sentences, label)
+
     languages: dict[str, list[Example]] = {}
-    file_of: dict[str, Path] = {}
     for path in paths:
-
-        def make(row: dict[str, str], where: str, number: int, path: Path = path) -> Example:
-            language, sentences = row["language"], (row["sentence1"], row["sentence2"])
-            if not _CODE.fullmatch(language):
-                raise UserError(f"{where}: '{language}' is not a language code")
-            if not all(sentence.strip() for sentence in sentences):
-                raise UserError(f"{where}: an empty sentence")
-            label = NLI.checked(row["gold_label"], where)
-            if file_of.setdefault(language, path) != path:
-                other = file_of[language].name
-                raise UserError(f"{where}: language '{language}' is also in {other}; remove one")
-            example = Example(row["pairID"], sentences, label)
+        rows = list(read_rows(path, _XNLI_COLUMNS, make, bad_rows=bad_rows))
+        if twice := languages.keys() & {language for language, _ in rows}:
+            raise UserError(f"{path}: language '{min(twice)}' is in another file, too; remove one")
+        for language, example in rows:
             languages.setdefault(language, []).append(example)
-            return example
-
-        for _ in read_examples(path, _XNLI_COLUMNS, make, bad_rows=bad_rows):
-            pass
     return dict(sorted(languages.items()))
 
 
@@ -217,3 +262,77 @@ def write_xnli(folder: Path, glue: Path, out: Path, bad_rows: str = REFUSE) -> N
         for language, examples in of_language.items():
             write_split(out, split_name(kind, language), examples)
     write_label_dictionary(out / "labels.txt", NLI)
+
+
+def read_rows(
+    path: Path,
+    needed: Sequence[str],
+    make: Callable[[dict[str, str], str, int], Row],
+    *,
+    columns: Sequence[str] | None = None,
+    bad_rows: str = REFUSE,
+) -> Iterator[Row]:
+    """``make(cells by column, "FILE, line N", number from 0)`` for each row of a table, plain or
+    gzipped; at least one. ``needed``: required columns; ``columns``: all, for a file without a
+    header; ``bad_rows``: refuse, or skip and count them. Raises UserError.
+    """
+    lines = enumerate(raw_lines(path), start=1)
+    if columns is None:
+        columns = _text(path, *next(lines, (1, b""))).split("\t")
+        missing = [name for name in needed if name not in columns]
+        if missing:
+            header = f"expected the official header, with {', '.join(needed)}"
+            raise UserError(f"{path}, line 1: no column '{missing[0]}'; {header}")
+    skipped, first, count = 0, "", 0
+    for number, raw in lines:
+        where = f"{path}, line {number}"
+        try:
+            cells = _text(path, number, raw).split("\t")
+            if len(cells) != len(columns):
+                expected = f"{len(columns)} ({', '.join(columns)})"
+                raise UserError(f"{where}: {len(cells)} columns, expected {expected}")
+            row = make(dict(zip(columns, cells, strict=True)), where, count)
+        except UserError as error:
+            if bad_rows != SKIP:
+                raise UserError(f"{error}; correct the row, or give --bad-rows skip") from None
+            skipped += 1
+            first = first or str(error)
+            continue
+        count += 1
+        yield row
+    if skipped:
+        say(f"{skipped:,} bad rows were skipped; the first: {first}")
+    if not count:
+        raise UserError(f"{path}: no rows; replace it with the official file")
+
+
+def _text(path: Path, number: int, raw: bytes) -> str:
+    """A line without its end, and without the byte order mark that MRPC's files begin with."""
+    line = decoded(raw, f"{path}, line {number}")
+    if line.endswith("\r"):
+        raise UserError(f"{path}, line {number}: Windows line end (CR LF); convert to plain LF")
+    return line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
+
+
+def write_split(folder: Path, split: str, examples: Iterable[Example]) -> None:
+    """Writes the files of one split."""
+    make_folder(folder)
+    count = 0
+    with ExitStack() as stack:
+        files = {}
+        for example in examples:
+            parts = {f"input{number}": text for number, text in enumerate(example.sentences)}
+            parts["id"] = example.id
+            if example.label is not None:
+                parts["label"] = example.label
+            for name, text in parts.items():
+                if name not in files:
+                    files[name] = stack.enter_context(writing(folder / f"{split}.{name}"))
+                files[name].write(text + "\n")
+            count += 1
+    say(f"{split}: {count:,} examples")
+
+
+def write_label_dictionary(path: Path, labels: Labels) -> None:
+    """fairseq's dictionary of the classes, in their order; its counts are not used."""
+    write_lines(path, (f"{name} 1" for name in labels.names))

@@ -21,8 +21,6 @@ from ..system.errors import UserError
 
 logger = logging.getLogger(__name__)
 
-DECIMALS = 4
-
 # True values, predictions -> a metric of classes, numbered from 0, or of scores.
 _Metric = Callable[[np.ndarray, np.ndarray], float]
 _OF_CLASSES: dict[str, _Metric] = {
@@ -38,22 +36,16 @@ _OF_SCORES: dict[str, _Metric] = {
 _ALL = {**_OF_CLASSES, **_OF_SCORES}
 
 
-def check_metrics(names: Iterable[str], regression: bool) -> list[str]:
-    """The names of metrics as a list. Raises UserError for metrics of other targets."""
-    possible, metrics = list(_OF_SCORES if regression else _OF_CLASSES), list(names)
-    for name in metrics:
+def check_metrics(names: Iterable[str], regression: bool) -> None:
+    """Raises UserError for metrics of other targets."""
+    kind, possible = ("scores", _OF_SCORES) if regression else ("classes", _OF_CLASSES)
+    for name in names:
         if name not in possible:
-            kind = "scores" if regression else "classes"
             raise UserError(f"metric '{name}': for {kind}, choose from {', '.join(possible)}")
-    if not metrics:
-        raise UserError(f"no metric given; choose from {', '.join(possible)}")
-    return metrics
 
 
 def measure(name: str, predicted: np.ndarray, gold: np.ndarray) -> float:
     """One metric of (N,) predictions and (N,) true values, N > 0: times 100, to four decimals."""
-    if predicted.shape != gold.shape or predicted.ndim != 1 or not predicted.size:
-        raise ValueError(f"{predicted.shape} predictions of {gold.shape} true values")
     value = math.nan
     if np.isfinite(predicted).all() and _is_defined(name, predicted, gold):
         with warnings.catch_warnings():
@@ -62,7 +54,7 @@ def measure(name: str, predicted: np.ndarray, gold: np.ndarray) -> float:
     if not math.isfinite(value):
         logger.warning("%s over %d examples is not defined, taken as 0", name, gold.size)
         return 0.0
-    return round(100.0 * value, DECIMALS)
+    return round(100.0 * value, 4)
 
 
 def _is_defined(name: str, predicted: np.ndarray, gold: np.ndarray) -> bool:

@@ -127,11 +127,8 @@ def prepare_sentences(
 
 
 def files_of(folder: Path, split: str) -> dict[str, Path]:
-    """The files of one split by language, in alphabetical order; at least one."""
-    files = {path.name.split(".", 1)[1]: path for path in sorted(folder.glob(f"{split}.*"))}
-    if not files:
-        raise UserError(f"{folder}: holds no {split}.LANGUAGE; remove it and prepare it again")
-    return files
+    """The files of one split by language, in alphabetical order."""
+    return {path.name.split(".", 1)[1]: path for path in sorted(folder.glob(f"{split}.*"))}
 
 
 def shares(counts: Mapping[str, int], alpha: float) -> dict[str, float]:
@@ -143,9 +140,7 @@ def shares(counts: Mapping[str, int], alpha: float) -> dict[str, float]:
 
 def times(counts: Mapping[str, int], alpha: float) -> dict[str, float]:
     """Repetitions of each language for these shares; the smallest is 1."""
-    smoothed = shares(counts, alpha)
-    factors = {lang: smoothed[lang] / count for lang, count in counts.items()}
-    return {lang: factor / min(factors.values()) for lang, factor in factors.items()}
+    return {lang: (max(counts.values()) / count) ** (1 - alpha) for lang, count in counts.items()}
 
 
 def copies(number: int, count: int, total: int) -> int:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from ..corpora.settings import SPM_COVERAGE, SPM_SAMPLE
 from ..system.errors import UserError
 from ..system.options import Folder, Positive, Share, option
-from .labelled import REFUSE, SKIP
 
+SKIP, REFUSE = "skip", "refuse"  # --bad-rows
 # <s> question </s> </s> context </s>: the form of fairseq's sentence prediction with
 # --init-token 0 --separator-token 2.
 SPECIAL = 4

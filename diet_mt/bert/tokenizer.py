@@ -17,7 +17,6 @@ from functools import cache
 from itertools import chain
 from pathlib import Path
 
-import sentencepiece
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
@@ -72,10 +71,7 @@ class WordPiece(Tokenizer):
     """A tokenizer of the library ``tokenizers``, read from its file."""
 
     def __init__(self, file: Path) -> None:
-        try:
-            self._tokenizer = tokenizers.Tokenizer.from_file(str(file))
-        except Exception as error:  # the library raises no class of its own
-            raise UserError(f"{file}: no tokenizer ({error}); prepare the corpus again") from None
+        self._tokenizer = tokenizers.Tokenizer.from_file(str(file))
 
     def spans(self, text: str) -> list[PieceSpan]:
         encoding = self._tokenizer.encode(text)
@@ -97,11 +93,7 @@ class SentencePiece(Tokenizer):
     """A model of ``corpora/pieces.py``, which normalizes only white space."""
 
     def __init__(self, file: Path) -> None:
-        self._file = file
-        try:
-            self._processor: sentencepiece.SentencePieceProcessor = pieces.load(file)
-        except (OSError, RuntimeError) as error:
-            raise UserError(f"{file}: no model ({error}); prepare the corpus again") from None
+        self._file, self._processor = file, pieces.load(file)
 
     def spans(self, text: str) -> list[PieceSpan]:
         plain, offsets = _words(text)
@@ -142,17 +134,13 @@ def _words(text: str) -> tuple[str, list[int]]:
     offsets: list[int] = []
     for offset, character in enumerate(text):
         # The library's own mark would read as a space, too.
-        space = character.isspace() or character == pieces.SPACE
-        if not space:
-            plain.append(character)
-            offsets.append(offset)
-        elif plain and plain[-1] != " ":
-            plain.append(" ")
-            offsets.append(offset)
-    if plain and plain[-1] == " ":
-        plain.pop()
-        offsets.pop()
-    return "".join(plain), offsets
+        if character.isspace() or character == pieces.SPACE:
+            if plain[-1:] in ([], [" "]):
+                continue
+            character = " "
+        plain.append(character)
+        offsets.append(offset)
+    return "".join(plain).rstrip(" "), offsets
 
 
 _KINDS = {WORDPIECE: WordPiece, SENTENCEPIECE: SentencePiece}
@@ -174,8 +162,11 @@ def load(folder: Path) -> Tokenizer:
 
 @cache
 def load_file(file: Path) -> Tokenizer:
-    """The tokenizer in a file, whose name determines its kind."""
-    return _KINDS[file.name](file)
+    """The tokenizer in a file, whose name determines its kind. Raises UserError if damaged."""
+    try:
+        return _KINDS[file.name](file)
+    except Exception as error:  # tokenizers raises no class of its own
+        raise UserError(f"{file}: no tokenizer ({error}); prepare the corpus again") from None
 
 
 def write_dictionary_of(tokenizer: Tokenizer, out: Path) -> None:

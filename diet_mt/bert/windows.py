@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from ..system.errors import UserError
 from ..system.files import write_text, writing_bytes
-from .settings import SPECIAL, WindowSizes
+from .settings import WindowSizes
 from .squad import Question
 from .tokenizer import PieceSpan, Tokenizer
 
@@ -82,16 +82,12 @@ def pieces_at(extents: Sequence[Extent], begin: int, end: int) -> tuple[int, int
 def columns_in(
     span: tuple[int, int] | None, window: tuple[int, int], context_column: int
 ) -> tuple[int, int]:
-    """Columns, within a window, of the first and the last piece of an answer.
+    """Columns, within a window, of the first and the last piece of an answer, ``span``; ``window``:
+    its begin and end, in pieces of the context; ``context_column``: where the context begins.
 
     (0, 0), which is <s>, where the window does not hold all of the answer, as in Devlin et al.'s
     code: the scores of windows are compared when they are merged, so one without the answer must
     not outscore the one with it.
-
-    Args:
-        span: First and last piece of the answer in the context.
-        window: Begin and end of the window in the context.
-        context_column: Column where the context begins in the window.
     """
     if span is None or span[0] < window[0] or span[1] >= window[1]:
         return 0, 0
@@ -181,7 +177,6 @@ def make_features(
                 length += len(row)
                 answered = answered or columns != (0, 0)
             lost += gold is not None and not answered
-    assert all(row[1] <= sizes.max_tokens and row[3] >= SPECIAL - 1 for row in rows)
     arrays = np.concatenate(tokens), np.concatenate(extents), np.asarray(rows, dtype=np.int64)
     return Features(*arrays), lost
 

@@ -70,7 +70,8 @@ class DietSentencePredictionCriterion(SentencePredictionCriterion):
                 raise UserError(f"{flag(name)}: give --metrics instead")
         super().__init__(cfg, task)
         default = "pearson" if cfg.regression_target else "accuracy"
-        self.metrics = check_metrics(cfg.metrics.split() or [default], cfg.regression_target)
+        self.metrics = cfg.metrics.split() or [default]
+        check_metrics(self.metrics, cfg.regression_target)
         if task.cfg.num_classes != 2 and "f1" in self.metrics:
             raise UserError(f"metric 'f1': for 2 classes, not {task.cfg.num_classes}")
 

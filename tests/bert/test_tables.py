@@ -8,9 +8,16 @@ from pathlib import Path
 import pytest
 
 from diet_mt.bert import glue as tasks
-from diet_mt.bert.glue import TASKS, language_of, read_languages, xnli_files
-from diet_mt.bert.labelled import SKIP, Example, write_split
+from diet_mt.bert.glue import (
+    TASKS,
+    Example,
+    language_of,
+    read_languages,
+    write_split,
+    xnli_files,
+)
 from diet_mt.bert.labelled_stages import shortened, split_folder
+from diet_mt.bert.settings import SKIP
 from diet_mt.bert.tokenizer import WORDPIECE
 from diet_mt.system.errors import UserError
 
@@ -82,7 +89,7 @@ def change(glue: Path, tmp_path: Path, task: str, number: int, old: str, new: st
         ("STS-B", 2, "4.75", "nan", "'nan'"),
         ("STS-B", 3, "0.5", "-0.5", "'-0.5'"),
         ("RTE", 1, "sentence2", "sentence 2", "'sentence2'"),
-        ("SST-2", 2, f"{QUOTED} is bad", " ", "'sentence'"),
+        ("SST-2", 2, f"{QUOTED} is bad", " ", "empty"),
         ("WNLI", 2, "1", "1\r", "CR LF"),
     ],
 )
@@ -147,9 +154,9 @@ def test_languages_of_xnli(tmp_path: Path) -> None:
     assert sizes == {"en": 6, "ko": 4, "sw": 6}
     assert languages["sw"][2].label == "entailment"
     assert len(languages["sw"][2].sentences) == 2
-    write_table(tmp_path / "zz.dev.tsv", [XNLI_HEADER, *xnli_rows("ko", 2)])
-    with pytest.raises(UserError, match=r"zz\.dev\.tsv, line 2: .*'ko' .*more\.dev\.tsv"):
-        read_languages(xnli_files(tmp_path, "dev"))
+    write_table(tmp_path / "zz.dev.tsv", [XNLI_HEADER, *xnli_rows("ko", 2), *xnli_rows("fr", 2)])
+    with pytest.raises(UserError, match=r"zz\.dev\.tsv: .*'ko'"):
+        read_languages(xnli_files(tmp_path, "dev"), SKIP)
     good = xnli_rows("en", 1)[0]
     for row, named in (
         (good[:-1], "18 columns, expected 19"),

@@ -11,10 +11,8 @@ from diet_mt.bert import mlm_text, tokenizer
 from diet_mt.bert.mlm_text import (
     copies,
     cut,
-    files_of,
     inputs,
     need_text,
-    prepare_sentences,
     read_documents,
     repeated,
     shares,
@@ -193,17 +191,3 @@ def test_a_small_language_is_repeated_in_training_but_not_in_validation(tmp_path
     assert (count(" ".join(made.pieces("the old woman"))), count("")) == (16, 20)
     assert count(" ".join(made.pieces("der"))) == 4  # the square root of 16 more than its share
     assert len(lines["valid"]) == 4
-
-
-def test_existing_files_are_not_made_again(tmp_path: Path) -> None:
-    text = write(tmp_path / "text", "One. Two.\n")
-    files = {"train": {"en": [text]}, "valid": {"en": [text]}}
-    prepare_sentences(files, tmp_path / "out")
-    write(tmp_path / "out" / "train.en", "kept\n")
-    prepare_sentences(files, tmp_path / "out")
-    assert lines_of(tmp_path / "out" / "train.en") == ["kept"]
-    with pytest.raises(UserError, match=r"train.LANGUAGE"):
-        files_of(tmp_path, "train")
-    with pytest.raises(UserError, match=r"nowhere/spm.model"):
-        write_pieces(tmp_path / "out", tmp_path / "pieces", Path("nowhere/spm.model"), 3, 0.5)
-    assert list((tmp_path / "pieces").iterdir()) == []

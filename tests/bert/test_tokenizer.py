@@ -14,7 +14,6 @@ import sentencepiece
 from diet_mt.bert import tokenizer
 from diet_mt.bert.tokenizer import SENTENCEPIECE, WORDPIECE, Tokenizer, learn_wordpiece, posix_cksum
 from diet_mt.system.errors import UserError
-from diet_mt.system.process import apart
 
 from ..corpora.wmt18 import sentences
 from .made import KINDS, write_tokenizer
@@ -132,16 +131,14 @@ def test_the_model_depends_on_the_text_alone(tmp_path: Path) -> None:
     sample = tmp_path / "text"
     text = "".join(f"{pair['en']}\n" for pair in sentences(200, seed=3))
     sample.write_text(text, encoding="utf-8")
-    for name in ("one", "two"):
-        apart("it", learn_wordpiece, [sample], tmp_path / name, 110, grows=tmp_path)
+    learn_wordpiece([sample], tmp_path / "one", 110)
     program = (
         "from pathlib import Path; from diet_mt.bert.tokenizer import learn_wordpiece; "
-        f"learn_wordpiece([Path({str(sample)!r})], Path({str(tmp_path / 'three')!r}), 110)"
+        f"learn_wordpiece([Path({str(sample)!r})], Path({str(tmp_path / 'other')!r}), 110)"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
     subprocess.run([sys.executable, "-c", program], check=True, env=environment)
-    made = [(tmp_path / name).read_bytes() for name in ("one", "two", "three")]
-    assert made == made[:1] * 3
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
     for size in (6, 9999):
         with pytest.raises(UserError, match=rf" {size} .* \d+$") as error:
             learn_wordpiece([sample], tmp_path / "none", size)
