@@ -1,8 +1,10 @@
 """The model ``diet_roberta``: fairseq's RoBERTa with a choice of position and segment encodings."""
 
 import logging
+from pathlib import Path
 from typing import Any, Dict, Optional, Tuple
 
+from fairseq import hub_utils
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import register_model
 from fairseq.models.roberta.model import RobertaEncoder, RobertaLMHead, RobertaModel
@@ -15,8 +17,9 @@ from ..layers.stack import PaddedEmbedding
 from ..nn.batch import gather_columns
 from ..nn.linear import use_fast_products
 from ..positions.base import INIT_STD
+from ..system.errors import UserError
 from .architectures import register_roberta_architectures
-from .hub import DietRobertaHub, load_hub
+from .hub import DietRobertaHub, find_pieces
 from .roberta_options import DietRobertaConfig, plain_options, sentence_config, write_length
 from .signature import (
     SEGMENT_SIGNATURE,
@@ -175,9 +178,29 @@ class DietRobertaModel(RobertaModel):
             tokenizer: folder of the tokenizer; None: the data folder.
             more: options of the checkpoint to override.
         """
-        return load_hub(
-            model_name_or_path, checkpoint_file, data_name_or_path, bpe, tokenizer, **more
+        data = Path(data_name_or_path)
+        if data_name_or_path[:1] == ".":
+            data = Path(model_name_or_path, data)
+        for path in (Path(model_name_or_path, checkpoint_file), data):
+            if not path.exists():  # fairseq would take the name for an address
+                raise UserError(f"{path}: there is no such file or folder")
+        if bpe is not None:
+            more["bpe"] = bpe
+        loaded = hub_utils.from_pretrained(
+            model_name_or_path,
+            checkpoint_file,
+            str(data.resolve()),
+            load_checkpoint_heads=True,
+            **more,
         )
+        pieces = None
+        if bpe is None:
+            loaded["args"].bpe = None  # ignore the checkpoint's: fairseq may download it
+            # In the data of sentence pairs, input0 has the first sentences and their dictionary.
+            folders = [tokenizer] if tokenizer else [str(data), str(data / "input0")]
+            pieces = find_pieces(folders, loaded["task"].source_dictionary)
+        hub = DietRobertaHub(loaded["args"], loaded["task"], loaded["models"][0], pieces)
+        return hub.eval()
 
     @staticmethod
     def add_args(parser: Any) -> None:

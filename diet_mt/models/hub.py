@@ -25,8 +25,6 @@ from ..corpora.settings import MODELS
 from ..encoders import WordPieceBPE, WordPieceConfig
 from ..system.errors import UserError
 
-# Folder, within the data of a sentence-pair task, of the first sentences and their dictionary.
-_FIRST_SENTENCES = "input0"
 # Maximum tokens of a batch on its longer side, padding included.
 MAX_TOKENS = 4096
 
@@ -314,33 +312,6 @@ class DietRobertaHub(RobertaHubInterface):
             segment_ids=segment_ids,
         )
         return out
-
-
-def load_hub(
-    folder: str,
-    checkpoint_file: str,
-    data_name_or_path: str,
-    bpe: Optional[str],
-    tokenizer: Optional[str],
-    **more: Any,
-) -> DietRobertaHub:
-    """Implements ``DietRobertaModel.from_pretrained``."""
-    data = Path(folder, data_name_or_path) if data_name_or_path[:1] == "." else data_name_or_path
-    for path in (Path(folder, checkpoint_file), Path(data)):
-        if not path.exists():  # fairseq would take the name for an address
-            raise UserError(f"{path}: there is no such file or folder")
-    if bpe is not None:
-        more["bpe"] = bpe
-    loaded = hub_utils.from_pretrained(
-        folder, checkpoint_file, str(Path(data).resolve()), load_checkpoint_heads=True, **more
-    )
-    pieces = None
-    if bpe is None:
-        loaded["args"].bpe = None  # ignore the checkpoint's: fairseq may download it
-        folders = [tokenizer] if tokenizer else [str(data), str(Path(data, _FIRST_SENTENCES))]
-        pieces = find_pieces(folders, loaded["task"].source_dictionary)
-    hub = DietRobertaHub(loaded["args"], loaded["task"], loaded["models"][0], pieces)
-    return hub.eval()
 
 
 def find_pieces(folders: List[str], dictionary: Any) -> WordPieceBPE:
