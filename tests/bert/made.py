@@ -30,8 +30,24 @@ NLI = ("contradiction", "neutral", "entailment")
 QUOTED = '"the cat'
 COLOURS = ("red", "blue", "green", "yellow")
 
-_MNLI = "index promptID pairID genre sentence1_binary_parse sentence2_binary_parse sentence1_parse"
-_MNLI_HEADER = [*_MNLI.split(), "sentence2_parse", "sentence1", "sentence2"]
+_PARSES = ",".join(f"sentence{n}_{kind}" for kind in ("binary_parse", "parse") for n in (1, 2))
+_STSB = "index,genre,filename,year,old_index,source1,source2,sentence1,sentence2"
+_MNLI = f"index,promptID,pairID,genre,{_PARSES},sentence1,sentence2"
+# Task -> columns of train and dev, and of test.
+COLUMNS = {
+    "CoLA": ("source,label,mark,sentence", "index,sentence"),
+    "SST-2": ("sentence,label", "index,sentence"),
+    "MRPC": ("Quality,#1 ID,#2 ID,#1 String,#2 String", "index,#1 ID,#2 ID,#1 String,#2 String"),
+    "STS-B": (f"{_STSB},score", _STSB),
+    "QQP": ("id,qid1,qid2,question1,question2,is_duplicate", "id,question1,question2"),
+    "MNLI": (f"{_MNLI},label1,gold_label", _MNLI),
+    "QNLI": ("index,question,sentence,label", "index,question,sentence"),
+    "RTE": ("index,sentence1,sentence2,label", "index,sentence1,sentence2"),
+    "WNLI": ("index,sentence1,sentence2,label", "index,sentence1,sentence2"),
+}
+_IDS, _LABELS = {"index", "id"}, {"label", "gold_label", "is_duplicate", "Quality", "score"}
+_TEXTS = {f"{part}{number}" for part in ("sentence", "question") for number in ("", 1, 2)}
+_TEXTS |= {"#1 String", "#2 String"}
 _XNLI = "language gold_label sentence1_binary_parse sentence2_binary_parse sentence1_parse "
 _XNLI += "sentence2_parse sentence1 sentence2 promptID pairID genre label1 label2 label3 label4 "
 XNLI_HEADER = (_XNLI + "label5 sentence1_tokenized sentence2_tokenized match").split()
@@ -78,78 +94,38 @@ def write_table(path: Path, rows: Sequence[Sequence[object]], start: str = "") -
     path.write_text(start + text, encoding="utf-8", newline="\n")
 
 
-def write_single(folder: Path, sizes: dict[str, int], seed: int = 1) -> None:
-    """CoLA, whose train and dev have no header, and SST-2."""
-    draw = random.Random(seed)
-    for part, size in sizes.items():
-        labels = [number % 2 for number in range(size)]
-        texts = [single(draw, label) for label in labels]
-        texts[0] = f"{QUOTED} is {'good' if labels[0] else 'bad'}"
-        if part == "test":
-            cola = sst = [("index", "sentence"), *enumerate(texts)]
-        else:
-            marks = ["" if label else "*" for label in labels]
-            cola = [("gj04", *row) for row in zip(labels, marks, texts, strict=True)]
-            sst = [("sentence", "label"), *zip(texts, labels, strict=True)]
-        write_table(folder / "CoLA" / f"{part}.tsv", cola)
-        write_table(folder / "SST-2" / f"{part}.tsv", sst)
-
-
-def write_pairs(folder: Path, sizes: dict[str, int], seed: int = 2) -> None:
-    """All tasks of pairs."""
-    draw = random.Random(seed)
-    sts = "index genre filename year old_index source1 source2 sentence1 sentence2 score"
-    for part, size in sizes.items():
-        same = [number % 2 == 0 for number in range(size)]
-        pairs = [pair(draw, is_same) for is_same in same]
-        yes_no = [int(is_same) for is_same in same]
-        entailed = ["entailment" if is_same else "not_entailment" for is_same in same]
-        scores = [f"{4.75 if is_same else 0.5}" for is_same in same]
-        for task, header, start, labels in (
-            ("RTE", "index sentence1 sentence2 label", (), entailed),
-            ("WNLI", "index sentence1 sentence2 label", (), yes_no),
-            ("QNLI", "index question sentence label", (), entailed),
-            ("STS-B", sts, ("g", "f", 2012, 3, "none", "none"), scores),
-        ):
-            end = len(header.split()) - (part == "test")
-            rows: list[Sequence[object]] = [header.split()[:end]]
-            for number, (texts, label) in enumerate(zip(pairs, labels, strict=True)):
-                rows.append((number, *start, *texts, label)[:end])
-            write_table(folder / task / f"{part}.tsv", rows)
-        _write_mrpc_and_qqp(folder, part, pairs, yes_no)
-        _write_mnli(folder, part, pairs)
-
-
-def _write_mrpc_and_qqp(
-    folder: Path, part: str, pairs: Sequence[tuple[str, str]], labels: Sequence[int]
-) -> None:
-    mrpc: list[Sequence[object]] = [("Quality", "#1 ID", "#2 ID", "#1 String", "#2 String")]
-    qqp: list[Sequence[object]] = [("id", "qid1", "qid2", "question1", "question2", "is_duplicate")]
-    if part == "test":
-        mrpc[0], qqp[0] = ("index", *mrpc[0][1:]), ("id", "question1", "question2")
-    for number, (texts, label) in enumerate(zip(pairs, labels, strict=True)):
-        first = number if part == "test" else label
-        mrpc.append((first, 10, 20, *texts))
-        qqp.append((number, *texts) if part == "test" else (number, 1, 2, *texts, label))
-    write_table(folder / "MRPC" / f"{part}.tsv", mrpc, "" if part == "test" else "\ufeff")
-    write_table(folder / "QQP" / f"{part}.tsv", qqp)
-
-
-def _write_mnli(folder: Path, part: str, pairs: Sequence[tuple[str, str]]) -> None:
-    more = {"train": 1, "dev": 5, "test": 0}[part]
-    labels = [f"label{number + 1}" for number in range(more)] + (["gold_label"] if more else [])
-    for name in ["train"] if part == "train" else [f"{part}_matched", f"{part}_mismatched"]:
-        rows: list[Sequence[object]] = [[*_MNLI_HEADER, *labels]]
-        for number, texts in enumerate(pairs):
-            given = ["n/a"] * more + ([NLI[number % 3]] if more else [])
-            rows.append([number, *["n/a"] * 7, *texts, *given])
-        write_table(folder / "MNLI" / f"{name}.tsv", rows)
+def _label(task: str, number: int) -> object:
+    """Of pairs: every second one belongs together."""
+    same = number % 2 == 0
+    if task in ("CoLA", "SST-2"):
+        return int(not same)
+    named = {
+        "STS-B": "4.75" if same else "0.5",
+        "MNLI": NLI[number % 3],
+        **dict.fromkeys(("RTE", "QNLI"), "entailment" if same else "not_entailment"),
+    }
+    return named.get(task, int(same))
 
 
 def write_glue(folder: Path, sizes: dict[str, int] | None = None) -> Path:
     """The folder, with a folder for each of the nine tasks."""
-    write_single(folder, sizes or SIZES)
-    write_pairs(folder, sizes or SIZES)
+    of_one, of_two = random.Random(1), random.Random(2)
+    for part, size in (sizes or SIZES).items():
+        singles = [(single(of_one, number % 2),) for number in range(size)]
+        singles[0] = (f"{QUOTED} is bad",)
+        pairs = [pair(of_two, number % 2 == 0) for number in range(size)]
+        for task, layouts in COLUMNS.items():
+            columns = layouts[part == "test"].split(",")
+            # The training and dev files of CoLA have no header.
+            rows: list[list[object]] = [] if "source" in columns else [[*columns]]
+            for number, texts in enumerate(singles if task in ("CoLA", "SST-2") else pairs):
+                rest, known = iter(texts), {"mark": "", **dict.fromkeys(_IDS, number)}
+                known |= dict.fromkeys(_LABELS, _label(task, number))
+                rows.append([next(rest) if c in _TEXTS else known.get(c, "n/a") for c in columns])
+            ends = ("_matched", "_mismatched") if task == "MNLI" and part != "train" else ("",)
+            for end in ends:
+                mark = "\ufeff" if task == "MRPC" and part != "test" else ""
+                write_table(folder / task / f"{part}{end}.tsv", rows, mark)
     return folder
 
 
