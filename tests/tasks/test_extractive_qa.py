@@ -38,17 +38,6 @@ MODEL: dict[str, Any] = {
 }
 
 
-def write_questions(folder: Path, train: int = 8, valid: int = 25) -> Path:
-    """A folder as data-prep/prepare-qa.sh makes it: train, valid and test_xquad_en."""
-    write_vocabulary(folder)
-    for seed, (split, count) in enumerate(
-        (("train", train), ("valid", valid), ("test_xquad_en", 12)), start=1
-    ):
-        file = coloured(folder / f"{split}.json", count, seed)
-        prepare(file, folder, folder / split, SIZES, language="en")
-    return folder
-
-
 def make_task(folder: Path, **options: Any) -> ExtractiveQATask:
     given = {"data": str(folder), "max_positions": 50, "seed": 1, **options}
     return ExtractiveQATask.setup_task(ExtractiveQAConfig(**given))
@@ -69,7 +58,12 @@ def batches(task: ExtractiveQATask, split: str, size: int) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_questions(tmp_path_factory.mktemp("questions") / "data", valid=6)
+    """Prepared questions: train, and 24 of valid."""
+    folder = write_vocabulary(tmp_path_factory.mktemp("questions") / "data")
+    for seed, (split, count) in enumerate((("train", 8), ("valid", 24)), start=1):
+        file = coloured(folder / f"{split}.json", count, seed)
+        prepare(file, folder, folder / split, SIZES, language="en")
+    return folder
 
 
 def test_batches(folder: Path) -> None:
@@ -144,12 +138,11 @@ def test_scores_are_those_of_whole_questions_over_all_of_the_set(folder: Path) -
     task = make_task(folder)
     task.load_dataset("train")
     task.load_dataset("valid")
-    assert task.scores(answers_of(task, [True] * 6)) == {"f1": 100, "exact_match": 100}
-    half = task.scores(answers_of(task, [True, True, False, True, False, False]))
+    assert task.scores(answers_of(task, [True] * 24)) == {"f1": 100, "exact_match": 100}
+    half = task.scores(answers_of(task, [True, True, False, True, False, False] * 4))
     assert half == {"f1": 50, "exact_match": 50}
     # What no window was seen of counts as wrong.
-    actual = task.scores(answers_of(task, [True, True]))
-    assert actual["f1"] == pytest.approx(100 / 3)
+    assert task.scores(answers_of(task, [True] * 8))["f1"] == pytest.approx(100 / 3)
     both = np.concatenate([answers_of(task, [True]), answers_of(task, [True], "train")])
     with pytest.raises(UserError, match="--combine-valid-subsets"):
         task.scores(both)
@@ -187,24 +180,6 @@ def test_what_is_refused(folder: Path, tmp_path: Path) -> None:
         make_task(tmp_path).load_dataset("valid")
 
 
-def test_the_model_gets_a_head(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    task = make_task(folder)
-    model = make_model(task)
-    model.span_head = None
-    monkeypatch.setattr("fairseq.models.build_model", lambda *given: model)
-    options = Namespace(max_positions=9)
-    assert task.build_model(options).span_head is not None
-    assert options.max_positions == 50
-    monkeypatch.setattr("fairseq.models.build_model", lambda *given: torch.nn.Linear(1, 1))
-    with pytest.raises(UserError, match="choose an architecture of diet_roberta"):
-        task.build_model(Namespace())
-
-
-@pytest.fixture(scope="module")
-def questions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_questions(tmp_path_factory.mktemp("questions") / "data")
-
-
 class Fixed(torch.nn.Module):
     """Returns the same logits (B, S, 2) for all inputs."""
 
@@ -225,9 +200,9 @@ def test_where_an_answer_may_stand() -> None:
 
 
 def test_the_loss_is_the_mean_of_two_cross_entropies_where_answers_may_stand(
-    questions: Path,
+    folder: Path,
 ) -> None:
-    task = make_task(questions)
+    task = make_task(folder)
     sample = batches(task, "valid", 9)[0]
     shape = (*sample["net_input"]["src_tokens"].shape, 2)
     logits = torch.randn(shape)
@@ -253,8 +228,8 @@ def test_the_loss_is_the_mean_of_two_cross_entropies_where_answers_may_stand(
     assert (gradient[allowed] > 0).all()
 
 
-def test_padding_changes_nothing(questions: Path) -> None:
-    task = make_task(questions)
+def test_padding_changes_nothing(folder: Path) -> None:
+    task = make_task(folder)
     model, criterion = make_model(task).double(), ExtractiveQACriterion(task)
     whole = sum(criterion(model, sample)[0].item() for sample in batches(task, "valid", 64))
     alone = sum(criterion(model, sample)[0].item() for sample in batches(task, "valid", 1))
@@ -275,9 +250,9 @@ def validate(task: Any, model: Any, size: int, shares: int = 1) -> dict[str, flo
 
 
 def test_a_validation_is_the_same_for_batches_of_any_size_and_several_processes(
-    questions: Path,
+    folder: Path,
 ) -> None:
-    task = make_task(questions)
+    task = make_task(folder)
     model = make_model(task)
     expected = validate(task, model, 16)
     assert 0 < expected["f1"] < 100
@@ -287,13 +262,9 @@ def test_a_validation_is_the_same_for_batches_of_any_size_and_several_processes(
         assert actual["loss"] == pytest.approx(expected["loss"], abs=2e-3)
 
 
-def test_answers_are_no_longer_than_allowed(questions: Path) -> None:
-    task = make_task(questions, max_answer=1)
+def test_answers_are_no_longer_than_allowed(folder: Path) -> None:
+    task = make_task(folder, max_answer=1)
     sample = batches(task, "valid", 8)[0]
-    criterion, logits = (
-        ExtractiveQACriterion(task),
-        torch.randn(8, sample["net_input"]["src_tokens"].size(1), 2),
-    )
-    for window, begin, end, *_ in criterion(Fixed(logits).eval(), sample)[2]["answers"]:
-        extents = task.extents_of(int(window)).tolist()
-        assert [begin, end] in extents
+    model = Fixed(torch.randn(8, sample["net_input"]["src_tokens"].size(1), 2)).eval()
+    for window, begin, end, *_ in ExtractiveQACriterion(task)(model, sample)[2]["answers"]:
+        assert [begin, end] in task.extents_of(int(window)).tolist()
