@@ -59,8 +59,8 @@ def best_spans(
         return []
     chosen = np.flatnonzero(scores >= np.partition(scores, -count)[-count])
     chosen = chosen[np.argsort(-scores[chosen], kind="stable")][:count]
-    spans = ((float(scores[i]), *map(int, divmod(i, max_answer))) for i in chosen)
-    return [(score, first, first + rest) for score, first, rest in spans]
+    first, more = np.divmod(chosen, max_answer)
+    return list(zip(scores[chosen].tolist(), first.tolist(), (first + more).tolist(), strict=True))
 
 
 def candidates_of(

@@ -17,6 +17,7 @@ from functools import cache
 from itertools import chain
 from pathlib import Path
 
+import sentencepiece
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
@@ -93,7 +94,8 @@ class SentencePiece(Tokenizer):
     """A model of ``corpora/pieces.py``, which normalizes only white space."""
 
     def __init__(self, file: Path) -> None:
-        self._file, self._processor = file, pieces.load(file)
+        self._file = file
+        self._processor: sentencepiece.SentencePieceProcessor = pieces.load(file)
 
     def spans(self, text: str) -> list[PieceSpan]:
         plain, offsets = _words(text)
