@@ -6,7 +6,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 from fairseq.models.roberta import RobertaModel
-from torch import nn
 
 from .. import toy_sentences
 from ..positions.cases import ALL
@@ -22,11 +21,6 @@ from ..toy import (
     sources,
     targets,
 )
-
-
-def count(parameters: dict[str, nn.Parameter]) -> int:
-    return sum(parameter.numel() for parameter in parameters.values())
-
 
 # What moves all logits of a query alike: its gradient is 0 but for rounding.
 WITHOUT_GRADIENT = ("k_proj.bias", "encoder_attn_positions.sources.norm.bias")
@@ -51,13 +45,9 @@ def test_every_parameter_gets_a_gradient_in_one_step(encoding: str, sharing: str
 def test_the_state_dict_holds_each_table_once(encoding: str, sharing: str | None) -> None:
     """And as many numbers as its paper's formula says."""
     model = build(encoding, sharing)
-    assert count(position_parameters(model)) == ALL[encoding].numbers(sharing)
-    state = model.state_dict()
-    places = [tensor.data_ptr() for tensor in state.values()]
-    assert len(set(places)) == len(places)
-    names = position_parameters(model)
-    assert names.keys() <= state.keys()
-    assert sum(state[name].numel() for name in names) == ALL[encoding].numbers(sharing)
+    tables, state = position_parameters(model), model.state_dict()
+    assert len({tensor.data_ptr() for tensor in state.values()}) == len(state)
+    assert sum(state[name].numel() for name in tables) == ALL[encoding].numbers(sharing)
 
 
 @each_encoding

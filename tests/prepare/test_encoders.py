@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from itertools import accumulate, chain
 from pathlib import Path
 
 import pytest
@@ -113,18 +114,6 @@ def test_questions(official: Path, vocabulary: Path, tmp_path: Path) -> None:
     assert "test_xquad_en: made from other content than" in message
 
 
-def test_wrong_questions_are_refused_before_any_work(
-    official: Path, vocabulary: Path, tmp_path: Path
-) -> None:
-    wrong = article("one two", entry("q7", "what?", "one two", "two"))
-    wrong["paragraphs"][0]["qas"][0]["answers"][0]["answer_start"] = 1
-    file = write_squad(tmp_path / "wrong.json", wrong)
-    given = ("--train", official / "train.json", "--valid", file, "--vocab", vocabulary)
-    message = only_error(prepare("qa", *given, "--out", tmp_path / "out"))
-    assert f"{file}, question q7: " in message
-    assert not (tmp_path / "out").exists()
-
-
 STAGES = ["sentences", "sample", WORDPIECE, "pieces", "bin"]
 SIZE = 130
 
@@ -157,15 +146,6 @@ def english(text: Path, out: Path, *more: object) -> tuple[object, ...]:
     return ("mlm", *given, "--vocab-size", SIZE, "--out", out, "--workers", 1, *more)
 
 
-def binarized(folder: Path, split: str) -> list[list[int]]:
-    """The lines of a split, read with fairseq."""
-    from fairseq.data import Dictionary, data_utils
-
-    dictionary = Dictionary.load(str(folder / "dict.txt"))
-    data = data_utils.load_indexed_dataset(str(folder / split), dictionary)
-    return [line.tolist() for line in data]
-
-
 @pytest.fixture(scope="session")
 def corpus(text: Path, once: Once) -> Path:
     def fill(folder: Path) -> None:
@@ -187,31 +167,24 @@ def test_a_corpus_of_a_masked_language_model(corpus: Path) -> None:
     known = made.symbols()
     assert symbols[: len(known)] == known
     assert len(known) + 5 == SIZE, "with fairseq's five special symbols"
-    lines = binarized(bin_folder, "train")
-    # The two of a sequence, <s> and </s>, and its pieces are 20; the end of a document is one.
-    assert max(len(line) for line in lines) == 19
-    assert sum(len(line) == 1 for line in lines) == 21
-    all_symbols = [*"0123", *symbols]
-    pieces = [all_symbols[number] for line in lines for number in line[:-1]]
+    lines = [line.split() for line in sentences_in(bin_folder / "train")]
+    assert max(map(len, lines)) == 18, "20 with <s> and </s>"
+    assert lines.count([]) == 21, "the ends of documents"
     text = (corpus / "sentences" / "train.en").read_text(encoding="utf-8")
-    assert made.text(pieces) == made.text(made.pieces(text)), "all of the text, in its order"
+    assert made.text(list(chain(*lines))) == made.text(made.pieces(text)), "all, in its order"
 
     cfg = MaskedLMConfig(
-        data=str(corpus / "bin"), tokens_per_sample=20, sample_break_mode="complete_doc"
+        data=str(bin_folder), tokens_per_sample=20, sample_break_mode="complete_doc"
     )
-    blocks = MaskedLMTask.setup_task(cfg)._load_dataset_split("train", 1, False)
-    documents: list[list[int]] = [[]]
-    for line in lines:
-        if len(line) == 1:
-            documents.append([])
-        else:
-            documents[-1] += line
-    packed = [block.tolist()[1:] for block in (blocks[n] for n in range(len(blocks)))]
-    assert [x for block in packed for x in block] == [x for doc in documents for x in doc]
-    begins = {tuple(document[:3]) for document in documents if document}
-    ends = sum(tuple(block[:3]) in begins for block in packed)
-    assert ends >= len([document for document in documents if document])
-    assert max(map(len, packed)) <= 19
+    task = MaskedLMTask.setup_task(cfg)
+    data = task._load_dataset_split("train", 1, False)
+    blocks = [data[number] for number in range(len(data))]
+    assert max(map(len, blocks)) <= 20
+    packed = [task.source_dictionary.string(block).split() for block in blocks]
+    assert list(chain(*packed)) == list(chain(*lines))
+    before = list(accumulate(map(len, lines), initial=0))
+    ends = {at for at, line in zip(before, lines, strict=False) if not line}
+    assert ends <= set(accumulate(map(len, packed)))
 
 
 def test_a_second_run_does_nothing_and_an_interrupted_one_continues(
@@ -248,14 +221,3 @@ def test_several_languages_by_sentencepiece(text: Path, tmp_path: Path) -> None:
     ):
         assert words in printed, words
     assert len(tokenizer.load(out / "bin").symbols()) + 5 == 138
-
-
-def test_the_size_of_a_vocabulary_can_be_corrected(text: Path, tmp_path: Path) -> None:
-    """Earlier stages do not depend on it and are kept."""
-    out = tmp_path / "out"
-    for size in (10, 9000):
-        assert "WordPiece: " in only_error(prepare(*english(text, out, "--vocab-size", size)))
-        assert not (out / WORDPIECE).exists()
-    printed = killed("open", "pieces.part/train.part", *english(text, out))
-    assert "sentences: done before" in printed
-    assert "== wordpiece.json: " in printed

@@ -48,6 +48,7 @@ MLM = "mlm --train {t}/text --valid {t}/other"
         ("mlm --train {t}/none --valid {t}/text", "{t}/none: "),
         ("mlm --train {t}/* --valid de:{t}/text", "{t}/text: in --train and in --valid"),
         ("qa --vocab {v} --train {t}/text --valid {t}/text", "in --train and in --valid"),
+        (QA, "{t}/text: not JSON"),
         # Folders that cannot be written.
         (DEMO + " --out {t}/text", "{t}/text: "),
         # Read-only even for root.
