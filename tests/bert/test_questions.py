@@ -303,22 +303,10 @@ def test_a_folder_and_its_damage(
         read_about(out)
 
 
-@pytest.mark.parametrize(
-    ("given", "named"),
-    [
-        ({"need_answers": True}, "question x"),
-        ({"scoring": "mlqa", "language": "fi"}, "language 'fi'"),
-        ({"vocab": Path("missing")}, "missing"),
-    ],
-)
-def test_questions_that_cannot_be_prepared(
-    vocabularies: dict[str, Path], tmp_path: Path, given: dict[str, Any], named: str
-) -> None:
+def test_questions_without_answers_cannot_be_trained_on(tmp_path: Path) -> None:
     file = write_squad(tmp_path / "q.json", article("one", {"id": "x", "question": "what?"}))
-    usual = {"vocab": vocabularies[KINDS[0]], "out": tmp_path / "out", "sizes": SIZES}
-    with pytest.raises(UserError, match=named):
-        qa.prepare(file, **{**usual, **given})
-    assert not (tmp_path / "out").exists()
+    with pytest.raises(UserError, match="question x"):
+        qa.read_questions(file, "en", "squad", need_answers=True)
 
 
 def test_a_vocabulary_of_another_language_is_reported(

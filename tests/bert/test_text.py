@@ -12,7 +12,6 @@ from diet_mt.bert.mlm_text import (
     copies,
     cut,
     inputs,
-    need_text,
     read_documents,
     repeated,
     shares,
@@ -96,13 +95,6 @@ def test_files_and_their_languages(tmp_path: Path) -> None:
     }
     with pytest.raises(UserError, match=r"none.txt"):
         inputs([f"en:{tmp_path}/none.txt"], "de")
-
-
-def test_files_without_text_are_refused(tmp_path: Path) -> None:
-    empty, text = write(tmp_path / "empty", "\n \u200b\n"), write(tmp_path / "text", "One.\n")
-    with pytest.raises(UserError, match=r"train\.en: "):
-        need_text([empty, empty], "train.en", whole=True)
-    need_text([empty, text], "train.en", whole=True)
 
 
 @pytest.mark.parametrize(
