@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import atexit
+import math
 import os
 import re
 import shlex
@@ -19,7 +20,7 @@ from argparse import Namespace
 from collections import OrderedDict
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, Mapping, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, Mapping, Sequence, Sized, Tuple
 
 import yaml
 from fairseq.criterions import CRITERION_REGISTRY
@@ -286,12 +287,11 @@ def _value(node: ast.expr) -> Any:
     if not (isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Mult))):
         return ast.literal_eval(node)
     left, right = _value(node.left), _value(node.right)
-    if isinstance(node.op, ast.Add):
-        return left + right
-    for items, times in ((left, right), (right, left)):
-        if isinstance(items, (list, tuple, str, bytes)) and len(items) * times > _LONGEST_LITERAL:
-            raise ValueError("too long")
-    return left * right
+    joins = isinstance(node.op, ast.Add)
+    sizes = [len(side) if isinstance(side, Sized) else side for side in (left, right)]
+    if sizes != [left, right] and (sum(sizes) if joins else math.prod(sizes)) > _LONGEST_LITERAL:
+        raise ValueError("too long")
+    return left + right if joins else left * right
 
 
 def from_pretrained(
