@@ -9,10 +9,9 @@ from __future__ import annotations
 import os
 import re
 import sys
-from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
-from typing import Callable, Dict, Iterator, Optional, Type
+from typing import Callable, Iterator, Optional, Type
 
 import yaml
 
@@ -28,13 +27,6 @@ _UNFIT = "Error(s) in loading state_dict"
 _LONGEST = 200
 
 
-@lru_cache(maxsize=1)
-def _messages() -> Dict[str, str]:
-    text = Path(__file__).with_name("messages.yaml").read_text(encoding="utf-8")
-    messages: Dict[str, str] = yaml.safe_load(text)
-    return messages
-
-
 def one_line(error: BaseException) -> Optional[str]:
     """The message for an error in the user's input; None for any other error."""
     for link in _chain(error):
@@ -47,7 +39,8 @@ def one_line(error: BaseException) -> Optional[str]:
                 "options and the dictionaries of the data must be those that it was trained with"
             )
     text = _NUMPY_NUMBER.sub(r"\1", " ".join(str(error).split()))
-    for pattern, line in _messages().items():
+    messages = Path(__file__).with_name("messages.yaml").read_text(encoding="utf-8")
+    for pattern, line in yaml.safe_load(messages).items():
         if match := re.match(pattern, text):
             return f"{text}{line}" if line[:1] in ("", ";") else match.expand(line)
     if isinstance(error, UnicodeEncodeError) and error.encoding != "utf-8":

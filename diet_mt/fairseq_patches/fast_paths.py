@@ -83,18 +83,13 @@ def build_generator(
     args: Any,
     seq_gen_cls: Optional[type] = None,
     extra_gen_cls_kwargs: Optional[Dict[str, Any]] = None,
-    prefix_allowed_tokens_fn: Any = None,
+    **more: Any,
 ) -> Any:
     """The generator selected by ``decoding/generator.py``, unless a class is given."""
     extra = dict(extra_gen_cls_kwargs or {})
-    given = {}
-    if prefix_allowed_tokens_fn is not None:
-        given = {"prefix_allowed_tokens_fn": prefix_allowed_tokens_fn}
     if seq_gen_cls is None:
-        seq_gen_cls = own_generator(models, args, "fairseq", {**extra, **given})
+        seq_gen_cls = own_generator(models, args, "fairseq", {**extra, **more})
     for model in models:  # as in prepare_for_inference_, which may not be called
         if isinstance(getattr(model, "decoder", None), DietDecoder):
             model.decoder.need_attn = bool(getattr(args, "print_alignment", None))
-    return original(
-        task, models, args, seq_gen_cls=seq_gen_cls, extra_gen_cls_kwargs=extra, **given
-    )
+    return original(task, models, args, seq_gen_cls=seq_gen_cls, extra_gen_cls_kwargs=extra, **more)
