@@ -20,7 +20,6 @@ from diet_mt.system.errors import UserError, as_utf8
 from diet_mt.system.files import (
     LONGEST_LINE,
     MOST_UNPACKED,
-    decoded_lines,
     lines_in,
     raw_bytes,
     raw_lines,
@@ -38,15 +37,6 @@ def test_lines_are_counted_with_or_without_the_last_end(
     for content in (text, gzip.compress(text), lzma.compress(text)):
         path.write_bytes(content)
         assert lines_in(path) == count
-
-
-def test_a_line_that_is_not_utf8_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "text"
-    path.write_bytes("one\u2028line\nGr".encode() + b"\xfc\xdfe\n")
-    lines = decoded_lines(path)
-    assert next(lines) == (f"{path}, line 1", "one\u2028line")
-    with pytest.raises(UserError, match=r"text, line 2: not valid UTF-8 \(byte 0xfc at col"):
-        next(lines)
 
 
 @pytest.mark.parametrize("packed", [False, True])

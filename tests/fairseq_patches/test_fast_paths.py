@@ -82,13 +82,17 @@ def assert_same(computed: Answer, expected: Answer, atol: float = 2e-5) -> None:
 TIED = {**SAME_WIDTH, "share_all_embeddings": True}
 
 
-@pytest.mark.parametrize("eps", [0.0, 0.1])
 @pytest.mark.parametrize(
-    "options",
-    [{}, TIED, {"dropout": 0.3}, {"checkpoint_activations": True}],
-    ids=["own-output", "tied", "dropout", "checkpointed"],
+    ("options", "precision", "eps"),
+    [
+        ({}, torch.float64, 0.1),
+        ({}, torch.float32, 0.1),
+        (TIED, torch.float64, 0.0),
+        (TIED, torch.float32, 0.1),
+        ({"dropout": 0.3}, torch.float64, 0.1),
+        ({"checkpoint_activations": True}, torch.float64, 0.1),
+    ],
 )
-@pytest.mark.parametrize("precision", [torch.float64, torch.float32], ids=str)
 def test_a_training_step(
     calls: list[int], precision: torch.dtype, options: dict[str, Any], eps: float
 ) -> None:
@@ -137,9 +141,14 @@ def with_another_output(model: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [with_hook, with_bias, with_another_output, Wrapper, nn.Module.eval]
+    ("change", "options"),
+    [
+        *((change, {}) for change in (with_hook, with_bias, with_another_output, Wrapper)),
+        (nn.Module.eval, {}),
+        (nn.Module.train, {"report_accuracy": True}),
+        (nn.Module.train, {"ignore_prefix_size": 1}),
+    ],
 )
-@pytest.mark.parametrize("options", [{}, {"report_accuracy": True}, {"ignore_prefix_size": 1}])
 def test_what_reads_logits_is_fairseqs(
     calls: list[int], change: Any, options: dict[str, Any]
 ) -> None:
