@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from diet_mt.evaluation.hypotheses import Sentences, read_sentences
+from diet_mt.evaluation.hypotheses import read_sentences
 from diet_mt.evaluation.json_rows import write_rows
 from diet_mt.positions import NAMES
 from diet_mt.report.boards import intervals
@@ -43,11 +43,6 @@ def shown(toy: Path) -> Section:
     return only
 
 
-@pytest.fixture(scope="module")
-def counts(toy: Path) -> Sentences:
-    return read_sentences([toy / "toy.en-de.jsonl"])
-
-
 def test_encodings_have_colours_and_families_of_their_own() -> None:
     assert set(encodings()) <= {name.replace("-", "_") for name in NAMES}
     assert len({color for color, _ in encodings().values()}) == len(encodings())
@@ -65,8 +60,8 @@ def test_encodings_have_colours_and_families_of_their_own() -> None:
 
 
 @pytest.fixture(scope="module")
-def sheet(shown: Section, counts: Sentences) -> Sheet:
-    made = Sheet("", "words")
+def sheet(shown: Section, toy: Path) -> Sheet:
+    made, counts = Sheet("", "words"), read_sentences([toy / "toy.en-de.jsonl"])
     lengths = counts.texts[shown.group.conditions.references_sha256].source_lengths
     made.add(shown.group, counts, parts_of(lengths, count=5))
     return made

@@ -211,36 +211,6 @@ def test_our_rows_the_papers_and_their_notes() -> None:
     assert "paper: Chen et al. 2021, tables 2, 3, 5, 8 and 9" in text
 
 
-def test_every_official_metric_has_a_column() -> None:
-    rows = [
-        task_row(task="MRPC", metrics={"accuracy": 70.0, "f1": 82.0}, main_metric="accuracy"),
-        task_row(task="STS-B", metrics={"spearman": 23.0, "pearson": 24.0}, main_metric="spearman"),
-    ]
-    heads, values, *_ = lines(rows)
-    assert heads == ["system", "segments", "STS-B", "MRPC", "MRPC F1", "STS-B Pearson"]
-    assert values[2:] == ["23.0 (1)", "70.0 (1)", "82.0 (1)", "24.0 (1)"]
-    assert lines(accuracies("MRPC", [70.0]))[0] == ["system", "segments", "MRPC"]
-
-
-def test_questions_have_a_dev_set() -> None:
-    """SQuAD's, where nothing else was tested; it has no languages to tell apart."""
-
-    def answers(f1: float, exact: float, **more: object) -> TaskResult:
-        metrics = {"f1": f1, "exact_match": exact}
-        return task_row(metrics=metrics, main_metric="f1", **more)
-
-    dev = answers(50, 40, task="SQuAD")
-    assert lines([dev]) == [
-        ["system", "segments", "SQuAD", "SQuAD EM"],
-        ["diet-rel (tiny)", "per-head", "50.0 (1)", "40.0 (1)"],
-    ]
-    tested = answers(30, 20, task="TyDiQA-GoldP", split="test_tydiqa_fi", language="fi")
-    heads, values, paper, *_ = lines([dev, tested])
-    assert heads == ["system", "segments", "TyDiQA", "TyDiQA EM", "SQuAD", "SQuAD EM"]
-    assert values[2:] == ["30.0 (1)", "20.0 (1)", "50.0 (1)", "40.0 (1)"]
-    assert paper[:2] == ["paper: DIET-REL", "per-head"]
-
-
 def test_the_average_wants_every_column_of_the_paper() -> None:
     tasks = ("MNLI", "QQP", "QNLI", "SST-2", "CoLA", "STS-B")
     rows = [
