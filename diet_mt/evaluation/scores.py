@@ -176,16 +176,10 @@ def between_seeds(whole: Sequence[Floats], scores: Sequence[Floats]) -> Floats:
     return np.maximum(squares / drawn - explained / freedom, 0)
 
 
-def bounds(samples: Floats) -> tuple[float, float]:
-    """The interval that holds 95 % of the resamples, by their percentiles."""
-    low, high = np.quantile(samples, [(1 - _SHARE) / 2, (1 + _SHARE) / 2])
-    return float(low), float(high)
-
-
 def half_width(samples: Floats) -> float:
-    """Half of that interval."""
-    low, high = bounds(samples)
-    return (high - low) / 2
+    """Half of the interval that contains 95 % of the resamples, by their percentiles."""
+    low, high = np.quantile(samples, [(1 - _SHARE) / 2, (1 + _SHARE) / 2])
+    return float(high - low) / 2
 
 
 def p_value(differences: Floats, difference: float) -> float:

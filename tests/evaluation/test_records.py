@@ -44,7 +44,7 @@ WRONG_FIELDS: list[tuple[dict[str, Any], str]] = [
     ({"bleu": math.nan}, "'bleu' is nan"),
     ({"tokens_per_second": 10**400}, "tokens_per_second"),
     ({"bleu": 100.5}, "'bleu' is 100.5"),
-    ({"chrf": -0.1}, "'chrf' is -0.1"),
+    ({"chrf": -0.1}, "'chrf'"),
     ({"system": "a\nb"}, r"'system' is 'a\\nb'"),
     ({"device": "\ud800"}, "'device'"),
     ({"training": "--lr 0.1"}, "'training' is '--lr 0.1'"),
@@ -57,10 +57,7 @@ WRONG_FIELDS: list[tuple[dict[str, Any], str]] = [
 ]
 WRONG_FIELDS_OF_TASKS: list[tuple[dict[str, Any], str]] = [
     ({"metrics": {"matthews": "30"}}, "metrics"),
-    ({"metrics": {"matthews": math.nan}}, "metrics"),
-    ({"notes": "x"}, "notes"),
     ({"positions": {"rank": [1]}}, "positions"),
-    ({"lr": "3e-5"}, "lr"),
     ({"main_metric": "f1"}, "main_metric"),
     ({"task": "../x"}, "'task' is '../x'"),
 ]

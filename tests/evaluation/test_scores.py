@@ -37,8 +37,6 @@ def test_bleu_by_hand() -> None:
     assert re.fullmatch(r"nrefs:1\|.*tok:13a\|smooth:exp\|version:[\d.]+", own["bleu_signature"])
     assert "nc:6" in own["chrf_signature"]
     assert scores(["Ein Hund."], ["Ein Hund."])["chrf"] == 100
-    with pytest.raises(UserError, match="1 hypotheses but 2 references"):
-        scores(["a"], ["a", "b"])
 
 
 def test_the_interval_of_bleu(monkeypatch: pytest.MonkeyPatch) -> None:
