@@ -140,11 +140,6 @@ class AttentionRecord:
         queries = self.module.split(self.module.q_proj(self.query))
         return self.call.positions.queries(queries).size(-1)
 
-    @property
-    def mixes_keys(self) -> bool:
-        """Whether keys are mixtures of tokens, without a position in the sentence."""
-        return self.call.positions.mixes_keys
-
     @torch.no_grad()
     def _logits(self, call: AttentionCall, words: bool = True) -> Tensor:
         return self.module.logits(self.query, self.source, call, words=words)

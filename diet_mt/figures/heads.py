@@ -118,7 +118,7 @@ def _rows(system: System, config: FigureConfig, tokens: int) -> Iterator[HeadRow
     terms = {(p.kind, layer): p for p in every for layer in p.layers if not p.mixes_keys}
     given = sentences(system, config.subset, config.sentences)
     for call in record(system, given):
-        if call.mixes_keys:
+        if call.call.positions.mixes_keys:
             continue
         weights, open_keys = call.weights(), _open_keys(system, call, given)
         term = terms.get((call.kind, call.layer + 1))

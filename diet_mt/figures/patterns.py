@@ -128,7 +128,8 @@ def patterns(
             last.layers.append(call.layer + 1)
         else:
             count = 1 if same else len(logits)
-            every.append(Pattern(call.kind, [call.layer + 1], mean, count, call.mixes_keys))
+            mixes_keys = call.call.positions.mixes_keys
+            every.append(Pattern(call.kind, [call.layer + 1], mean, count, mixes_keys))
     return every
 
 

@@ -29,37 +29,27 @@ def report(seed: int) -> str:
 def theorem_1(draw: Any) -> Iterator[Block]:
     """Rank of the logits of a head, with positions at the input and inside attention."""
     n, d, d_h, d_p = 96, 128, 32, 48
-    shapes = (n, d), (n, d), (n, d_p), (n, d_p), (d, d_h), (d, d_h)
-    drawn = [logits_of(*(draw(shape) for shape in shapes)) for _ in range(DRAWS)]
+    by_distance = torch.arange(n)[:, None] - torch.arange(n) + n - 1
+    reached: dict[str, list[int]] = {}
+    for _ in range(DRAWS):
+        x, p, p_q, p_k = draw(n, d), draw(n, d), draw(n, d_p), draw(n, d_p)
+        w_q, w_k = draw(d, d_h), draw(d, d_h)
+        words = x @ w_q @ (x @ w_k).T  # (n, n)
+        line = torch.cat([p_q, p_k]).flatten()[: 2 * n - 1]
+        for name, logits in {
+            "(X+P) W_Q W_K^T (X+P)^T, positions at the input": (x + p) @ w_q @ ((x + p) @ w_k).T,
+            "X W_Q W_K^T X^T + P^ P^^T, the theorem's": words + p_q @ p_q.T,
+            "X W_Q W_K^T X^T + P_Q P_K^T, DIET-ABS": words + p_q @ p_k.T,
+            "X W_Q W_K^T X^T + R[i-j], DIET-REL": words + line[by_distance],
+        }.items():
+            reached.setdefault(name, []).append(int(ranks(logits).rank))
     rows = []
-    for name, bound in zip(drawn[0], (d_h, d_h + d_p, d_h + d_p, n), strict=True):
-        reached = [int(ranks(logits[name]).rank) for logits in drawn]
-        between = " to ".join(map(str, sorted({min(reached), max(reached)})))
+    for (name, each), bound in zip(reached.items(), (d_h, d_h + d_p, d_h + d_p, n), strict=True):
+        between = " to ".join(map(str, sorted({min(each), max(each)})))
         rows.append([name, str(min(n, bound)), between])
     yield Heading("Theorem 1: rank of the logits of one head")
     yield Note(f"n = {n}, d = {d}, d_h = {d_h}, d_p = {d_p}; {DRAWS} draws.")
     yield Table(["logits", "at most", "reached"], rows)
-
-
-def logits_of(
-    x: Tensor, p: Tensor, p_q: Tensor, p_k: Tensor, w_q: Tensor, w_k: Tensor
-) -> dict[str, Tensor]:
-    """Formula -> logits (n, n).
-
-    Args:
-        x, p: words and positions at the input, (n, d).
-        p_q, p_k: positions in attention, (n, d_p).
-        w_q, w_k: projections, (d, d_h).
-    """
-    n, words = len(x), x @ w_q @ (x @ w_k).T
-    by_distance = torch.arange(n)[:, None] - torch.arange(n) + n - 1
-    line = torch.cat([p_q, p_k]).flatten()[: 2 * n - 1]
-    return {
-        "(X+P) W_Q W_K^T (X+P)^T, positions at the input": (x + p) @ w_q @ ((x + p) @ w_k).T,
-        "X W_Q W_K^T X^T + P^ P^^T, the theorem's": words + p_q @ p_q.T,
-        "X W_Q W_K^T X^T + P_Q P_K^T, DIET-ABS": words + p_q @ p_k.T,
-        "X W_Q W_K^T X^T + R[i-j], DIET-REL": words + line[by_distance],
-    }
 
 
 def theorem_2(draw: Any) -> Iterator[Block]:

@@ -314,8 +314,6 @@ def test_nothing_is_made_of_wrong_inputs(
     out = ("--out", tmp_path / "out")
     for words, named in (
         ((folder, "--data", corpus, "--subset", "tst"), "'tst'"),
-        ((folder, folder, "--data", corpus), "checkpoint_best.pt"),
-        ((tmp_path, "--data", corpus), "checkpoint_best.pt"),
         ((folder, "--data", corpus / "masked"), "masked"),
     ):
         assert called("figures", *words, *out) == 2

@@ -4,25 +4,14 @@ from __future__ import annotations
 
 import runpy
 
-import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-
-from diet_mt.figures.theorems import logits_of
 
 from ..commands.runner import ROOT
 from ..processes import called
 
 CONCATENATION = runpy.run_path(str(ROOT / "results" / "figures" / "concatenation.py"))
-
-
-def test_ranks_of_draws_are_those_of_theorem_1() -> None:
-    n, d, d_h, d_p = 20, 14, 4, 6
-    shapes = [(n, d), (n, d), (n, d_p), (n, d_p), (d, d_h), (d, d_h)]
-    draws = [torch.randn(shape).double() for shape in shapes]
-    reached = [int(np.linalg.matrix_rank(matrix)) for matrix in logits_of(*draws).values()]
-    assert reached == [d_h, d_h + d_p, d_h + d_p, n]
 
 
 def test_the_report_on_draws(capsys: pytest.CaptureFixture[str]) -> None:
