@@ -20,13 +20,7 @@ from .base import (
     PositionEncoding,
 )
 from .options import Option, options_of
-from .position_ids import (
-    EXTRAPOLATIONS,
-    REFUSE,
-    PositionRange,
-    RandomizedPositions,
-    TokenPositions,
-)
+from .position_ids import EXTRAPOLATIONS, REFUSE, PositionRange, RandomizedPositions, TokenPositions
 from .segments import SEGMENT_ENCODINGS, SegmentInput, SegmentPositions
 from .sites import EncodingAtSites
 from .terms import PositionTerms

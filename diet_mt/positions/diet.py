@@ -8,14 +8,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from .base import (
-    AttentionPositions,
-    AttentionShape,
-    Lengths,
-    PositionEncoding,
-    Table,
-    normal,
-)
+from .base import AttentionPositions, AttentionShape, Lengths, PositionEncoding, Table, normal
 from .factors import FactorBias
 from .options import rank_option
 from .position_ids import CLIP, REFUSE, PositionRange, resized_table

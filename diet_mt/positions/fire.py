@@ -9,13 +9,7 @@ from torch import Tensor
 
 from ..nn.compiled import may_read
 from ..nn.precision import no_autocast
-from .base import (
-    AttentionBias,
-    AttentionPositions,
-    AttentionShape,
-    PositionEncoding,
-    Table,
-)
+from .base import AttentionBias, AttentionPositions, AttentionShape, PositionEncoding, Table
 from .position_ids import PositionRange, as_tensor, distance_limits, num_positions
 from .relative import distances, toeplitz
 

@@ -10,13 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..nn.precision import at_least_float32
-from .base import (
-    SELF_ATTENTION,
-    AttentionPositions,
-    AttentionShape,
-    PositionEncoding,
-    Table,
-)
+from .base import SELF_ATTENTION, AttentionPositions, AttentionShape, PositionEncoding, Table
 from .position_ids import PositionRange, as_tensor, frequencies
 from .terms import PositionTerms, Row, select_row
 

@@ -13,12 +13,7 @@ from torch import Tensor
 
 from ..nn.precision import at_least_float32
 from ..system.errors import UserError
-from .base import (
-    SELF_ATTENTION,
-    AttentionPositions,
-    AttentionShape,
-    PositionEncoding,
-)
+from .base import SELF_ATTENTION, AttentionPositions, AttentionShape, PositionEncoding
 from .options import option, optional, options_of
 from .position_ids import BASE, PositionRange, as_tensor, frequencies
 from .terms import PositionTerms, Row, select_row

@@ -9,14 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..nn.precision import at_least_float32, no_autocast
-from .base import (
-    CROSS,
-    AttentionPositions,
-    AttentionShape,
-    PositionEncoding,
-    normal,
-    projections,
-)
+from .base import CROSS, AttentionPositions, AttentionShape, PositionEncoding, normal, projections
 from .factors import FactorBias
 from .position_ids import REFUSE, PositionRange, read_table
 from .t5 import Bucketed, T5Bias

@@ -112,10 +112,7 @@ def expected(
 
 
 def assert_every_attention_module_equals_the_loops(
-    encoding: str,
-    sharing: str | None,
-    side: str = "left",
-    **options: Any,
+    encoding: str, sharing: str | None, side: str = "left", **options: Any
 ) -> None:
     model = build(encoding, sharing, **options)
     with attention_calls(model) as calls:

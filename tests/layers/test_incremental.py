@@ -93,9 +93,7 @@ def within(rows: int, beams: int) -> Tensor:
 
 
 @pytest.mark.parametrize(
-    ("side", "norm"),
-    [("left", {}), ("right", PRE_NORM)],
-    ids=["left-post-norm", "right-pre-norm"],
+    ("side", "norm"), [("left", {}), ("right", PRE_NORM)], ids=["left-post-norm", "right-pre-norm"]
 )
 @each_encoding
 def test_step_by_step_equals_all_at_once(

@@ -6,13 +6,7 @@ import pytest
 import torch
 
 from diet_mt.nn.precision import product
-from diet_mt.positions import (
-    CROSS,
-    ENCODER,
-    AttentionShape,
-    build_position,
-    factors,
-)
+from diet_mt.positions import CROSS, ENCODER, AttentionShape, build_position, factors
 from diet_mt.positions.diet import DietAbsBias
 from diet_mt.positions.factors import STORED
 from diet_mt.positions.tupe import TupeBias

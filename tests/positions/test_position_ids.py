@@ -17,9 +17,7 @@ from diet_mt.positions import (
     build_position,
 )
 from diet_mt.positions.absolute import sinusoids
-from diet_mt.positions.position_ids import (
-    RandomizedPositions,
-)
+from diet_mt.positions.position_ids import RandomizedPositions
 from diet_mt.system.errors import UserError
 
 COUNT, LONGEST, T = 40, 12, 5

@@ -42,11 +42,7 @@ def modeling(name: str) -> Lazy:
 
 
 def like_theirs(
-    positions: AttentionPositions,
-    x: Tensor,
-    projections: dict[str, nn.Module],
-    *,
-    scale: float,
+    positions: AttentionPositions, x: Tensor, projections: dict[str, nn.Module], *, scale: float
 ) -> tuple[Tensor, Tensor]:
     """Self-attention over ``x`` (B, T, E): the output (B, T, E) and the weights (B, H, T, T).
 
