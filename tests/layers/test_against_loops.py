@@ -72,6 +72,44 @@ def visible_keys(kind: str) -> Callable[[int, int, int], bool]:
     return lambda b, i, j: j < SOURCE_LENGTHS[b]
 
 
+def setting(
+    place: tuple[str, int],
+    encoding: str,
+    sharing: str | None,
+    tables: nn.Module | None,
+    call: Call,
+    **more: bool,
+) -> oracle.Setting:
+    """One layer with the parameters of ``tables``."""
+    kind, layer = place
+    stack = "encoder" if kind == "encoder" else "decoder"
+    heads = SIZES[f"{stack}_attention_heads"]
+    return oracle.Setting(
+        *(kind, layer, heads, SIZES[f"{stack}_embed_dim"] // heads),
+        keys=SIZES["max_target_positions" if kind == "decoder" else "max_source_positions"],
+        sharing=sharing,
+        tables=raw_tables(tables),
+        options=OPTIONS.get(encoding, {}),
+        content=raw_tables(call.module),
+        **more,
+    )
+
+
+def by_loops(
+    equations: oracle.Encoding, call: Call, divisor: int, **more: Any
+) -> tuple[Tensor, Tensor]:
+    """Output (T, B, E) and weights (B, H, T, S); q . k is divided by the root of ``divisor``."""
+    out, weights = oracle.attention(
+        *(numbers(call.query), numbers(call.key), raw_projections(call.module)),
+        heads=equations.at.heads,
+        scale=(divisor * equations.divided_by) ** -0.5,
+        encoding=equations,
+        visible=visible_keys(equations.at.kind),
+        **more,
+    )
+    return torch.from_numpy(out), torch.from_numpy(weights)
+
+
 def expected(
     model: DietTransformerModel,
     encoding: str,
@@ -81,34 +119,12 @@ def expected(
 ) -> tuple[Tensor, Tensor]:
     """Output (T, B, E) and weights (B, H, T, S) of the loops."""
     kind, layer = place
-    stack = "encoder" if kind == "encoder" else "decoder"
-    longest = SIZES["max_target_positions" if kind == "decoder" else "max_source_positions"]
-    width, heads = SIZES[f"{stack}_embed_dim"], SIZES[f"{stack}_attention_heads"]
-    setting = oracle.Setting(
-        kind=kind,
-        layer=layer,
-        heads=heads,
-        head_dim=width // heads,
-        keys=longest,
-        sharing=sharing,
-        tables=raw_tables(attention_positions(model, kind)),
-        options=OPTIONS.get(encoding, {}),
-        content=raw_tables(call.module),
-    )
     skipped = model.cfg.position_layers == "1:" and layer == 0
     skipped |= model.cfg.position_in not in (None, kind)
-    equations = (oracle.Encoding if skipped else ALL[encoding].equations)(setting)
-    divisor = width if model.cfg.attention_scale == "model" else width // heads
-    out, weights = oracle.attention(
-        numbers(call.query),
-        numbers(call.key),
-        raw_projections(call.module),
-        heads=heads,
-        scale=(divisor * equations.divided_by) ** -0.5,
-        encoding=equations,
-        visible=visible_keys(kind),
-    )
-    return torch.from_numpy(out), torch.from_numpy(weights)
+    equations = oracle.Encoding if skipped else ALL[encoding].equations
+    at = setting(place, encoding, sharing, attention_positions(model, kind), call)
+    by_model = model.cfg.attention_scale == "model"
+    return by_loops(equations(at), call, at.head_dim * (at.heads if by_model else 1))
 
 
 def assert_every_attention_module_equals_the_loops(

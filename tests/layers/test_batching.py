@@ -11,7 +11,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from diet_mt.nn import attention
-from diet_mt.system.errors import UserError
 
 from ..commands.runner import ROOT
 from ..toy import (
@@ -19,7 +18,6 @@ from ..toy import (
     PAD,
     PRE_NORM,
     SOURCE_LENGTHS,
-    UNLIMITED,
     assert_finite_gradients,
     build,
     close,
@@ -163,22 +161,6 @@ def test_full_context_lets_targets_see_what_follows(encoding: str, sharing: str 
     wider = run(collate(outputs, width=8), True)
     for one, other in zip(real(run(previous, True), outputs), real(wider, outputs), strict=True):
         close(one, other)
-
-
-@each_encoding
-def test_sentences_up_to_the_longest_position_and_not_beyond(
-    encoding: str, sharing: str | None
-) -> None:
-    """n_S = 11 and n_T = 10."""
-    model = build(encoding, sharing)
-    assert model.max_positions() == (11, 10)
-    for source_length, target_length in ((11, 10), (12, 4), (4, 11)):
-        given = torch.full((1, source_length), 5), None, torch.full((1, target_length), 5)
-        if encoding in UNLIMITED or (source_length <= 11 and target_length <= 10):
-            assert torch.isfinite(model(*given)[0]).all()
-        else:
-            with pytest.raises(UserError, match=r"1[12] tokens.* 1[01] positions"):
-                model(*given)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)

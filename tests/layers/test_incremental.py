@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -97,17 +96,32 @@ def within(rows: int, beams: int) -> Tensor:
 )
 @each_encoding
 def test_step_by_step_equals_all_at_once(
-    encoding: str, sharing: str | None, norm: dict[str, Any], side: str
+    encoding: str,
+    sharing: str | None,
+    norm: dict[str, Any],
+    side: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """From one block of positions to the next, to the last of n_T = 10 positions and not beyond."""
+    monkeypatch.setattr(runs, "BLOCK", 4)
     decoding = Decoding(build(encoding, sharing, **norm), collate(sources(), side))
-    for _ in range(6):
+    for _ in range(10):
         decoding.step()
+    if encoding in UNLIMITED:
+        decoding.step()
+    else:
+        with pytest.raises(UserError, match=r"11 tokens.*10 positions"):
+            decoding.step()
 
 
 @pytest.mark.usefixtures("either_memory")
 @torch.no_grad()
 @each_encoding
-def test_beams_reordered_sentences_dropped_and_permuted(encoding: str, sharing: str | None) -> None:
+def test_beams_reordered_sentences_dropped_and_permuted(
+    encoding: str, sharing: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also at the end of a block of positions."""
+    monkeypatch.setattr(runs, "BLOCK", 4)
     beams = 3
     decoding = Decoding(build(encoding, sharing), collate(sources((7, 4, 1)), "left"))
     decoding.step()
@@ -142,15 +156,8 @@ def test_positions_in_some_layers(encoding: str, sharing: str | None) -> None:
         decoding.reorder(within(6, 3))
 
 
-ORDERS: dict[str, Callable[[int], Tensor]] = {
-    "any order": lambda rows: torch.randperm(rows),
-    "one row dies out": lambda rows: torch.randint(0, rows, (rows,)),
-    "fewer rows": lambda rows: torch.randperm(rows)[: max(rows - 2, 1)],
-}
-
-
 @torch.no_grad()
-@pytest.mark.parametrize("order", ORDERS, ids=lambda name: name.replace(" ", "-"))
+@pytest.mark.parametrize("order", ["any", "one row dies out", "fewer rows"])
 @pytest.mark.parametrize(
     ("encoding", "options"), [("diet-rel", {}), ("shaw", {}), ("rotary", {}), ("rotary", DYNAMIC)]
 )
@@ -161,7 +168,9 @@ def test_the_same_kind_of_order_at_every_step(
     decoding.reorder(torch.arange(3).repeat_interleave(4))
     for _ in range(5):
         decoding.step()
-        decoding.reorder(ORDERS[order](len(decoding.tokens)))
+        rows = len(decoding.tokens)
+        taken = torch.randint(0, rows, (rows,)) if "dies" in order else torch.randperm(rows)
+        decoding.reorder(taken[: max(rows - 2, 1)] if "fewer" in order else taken)
     decoding.step()
 
 
@@ -209,20 +218,6 @@ def test_a_batch_padded_on_the_left_cannot_be_decoded_step_by_step() -> None:
 
 
 @torch.no_grad()
-@each_encoding
-def test_decoding_to_the_last_position_and_not_beyond(encoding: str, sharing: str | None) -> None:
-    """n_T = 10: ten tokens are decoded; one more is a UserError, not an IndexError."""
-    decoding = Decoding(build(encoding, sharing), collate(sources((7,))))
-    for _ in range(10):
-        decoding.step()
-    if encoding in UNLIMITED:
-        decoding.step()
-    else:
-        with pytest.raises(UserError, match=r"11 tokens.*10 positions"):
-            decoding.step()
-
-
-@torch.no_grad()
 @pytest.mark.parametrize(("beyond", "kernel"), [("clip", True), ("repeat", False)])
 @each_encoding
 def test_decoding_goes_on_beyond_the_tables(
@@ -240,97 +235,45 @@ def test_decoding_goes_on_beyond_the_tables(
         decoding.reorder(within(6, 3))
 
 
-def counted(model: DietTransformerModel, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
-    """Calls of the encoding's ``for_layers`` by kind of attention, from now on."""
-    calls: dict[str, int] = {}
-    for kind in KINDS:
-        positions = attention_positions(model, kind)
-        if positions is None:
-            continue
-        calls[kind] = 0
-
-        def counting(
-            *given: PositionRange, place: str = kind, own: Any = positions.for_layers
-        ) -> Any:
-            calls[place] += 1
-            return own(*given)
-
-        monkeypatch.setattr(positions, "for_layers", counting)
-    return calls
-
-
 @pytest.mark.parametrize("mode", ["train", "eval"])
 @each_kind
-def test_positions_are_computed_once_per_pass(
+def test_positions_are_computed_once_per_pass_or_block(
     encoding: str, sharing: str | None, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For all layers together; under activation checkpointing, not again in the backward pass."""
-    model = build(encoding, sharing, checkpoint_activations=mode == "train")
-    calls = counted(getattr(model, mode)(), monkeypatch)
+    model = getattr(build(encoding, sharing, checkpoint_activations=mode == "train"), mode)()
+    modules = {kind: attention_positions(model, kind) for kind in KINDS}
+    calls = {kind: 0 for kind, module in modules.items() if module is not None}
+    for kind in calls:
+
+        def counting(*given: PositionRange, kind: str = kind, own: Any = modules[kind]) -> Any:
+            calls[kind] += 1
+            return type(own).for_layers(own, *given)
+
+        monkeypatch.setattr(modules[kind], "for_layers", counting)
     logits, _ = model(collate(sources(), "left"), None, collate(targets()))
     if mode == "train":
         logits.sum().backward()
     assert set(calls.values()) <= {1}
-    assert calls.keys() == {k for k in KINDS if attention_positions(model, k) is not None}
-
-
-SHORT = 8  # positions of a block, so that a generation has two blocks
-LONG = SHORT + 6
-
-
-@torch.no_grad()
-@every_name
-def test_a_long_generation_equals_the_full_pass_with_one_call_per_block(
-    encoding: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Beams are expanded after the first step, and reordered at the end of a block."""
-    monkeypatch.setattr(runs, "BLOCK", SHORT)
-    model = build(encoding, max_target_positions=30, max_source_positions=20).eval()
-    source = collate(sources((9, 4)), "left")
-    previous = torch.randint(4, 44, (2, LONG))
-    full, _ = model(source, None, previous)
-    encoder_out = model.encoder(source, None)
-    calls = counted(model, monkeypatch)
-    state: dict[str, Any] = {}
-    row = torch.arange(2)
-    for t in range(LONG):
-        step, _ = model.decoder(previous[row][:, : t + 1], encoder_out, incremental_state=state)
-        close(step[:, 0], full[row, t])
-        order = {0: [0, 0, 1, 1], SHORT - 1: [1, 0, 2, 3], SHORT: [2, 3, 1, 0]}.get(t)
-        if order is not None:
-            row = row[order]
-            model.decoder.reorder_incremental_state_scripting(state, torch.tensor(order))
-            encoder_out = model.encoder.reorder_encoder_out(encoder_out, torch.tensor(order))
-    assert calls.get("encoder", 0) == 0
+    monkeypatch.setattr(runs, "BLOCK", 4)
+    step_by_step(model, collate(sources(), "left"), collate(targets()))
     # Keys of the source in cross-attention take the first block's terms: no further call.
-    assert {calls[kind] for kind in ("decoder", "cross") if kind in calls} <= {2}
-    kinds = [attention_positions(model, kind) for kind in KINDS]
-    limited = {positions.limited for positions in kinds if positions is not None}
-    assert limited <= {encoding not in UNLIMITED}, "only tables end"
-
-
-def updated(model: DietTransformerModel) -> None:
-    """An update through ``.data``, as by fairseq's Adam: tensors keep their version counters."""
-    for parameter in model.parameters():
-        parameter.data.mul_(0.9).add_(0.05)
-
-
-CHANGES: dict[str, Callable[[DietTransformerModel], object]] = {
-    "update": updated,
-    "bfloat16": lambda model: model.to(torch.bfloat16),
-    "longer sentences": lambda model: None,
-}
+    assert {kind: 2 if kind == "encoder" else 3 for kind in calls} == calls
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("change", CHANGES, ids=lambda name: name.replace(" ", "-"))
+@pytest.mark.parametrize("change", ["update", "bfloat16", "longer sentences"])
 @pytest.mark.parametrize("encoding", KINDS_OF_ENCODING)
 def test_nothing_of_a_run_is_left_for_the_next(encoding: str, change: str) -> None:
     """After an unfinished run and a change: the results of a new model."""
     model = build(encoding).eval()
     short, previous = collate(sources((4, 3)), "left"), torch.randint(4, 44, (2, 8))
     before = step_by_step(model, short, previous[:, :3])
-    CHANGES[change](model)
+    if change == "update":  # through .data, as by fairseq's Adam: version counters stay
+        for parameter in model.parameters():
+            parameter.data.mul_(0.9).add_(0.05)
+    elif change == "bfloat16":
+        model.to(torch.bfloat16)
     source = collate(sources((9, 4)), "left") if change == "longer sentences" else short
     after = step_by_step(model, source, previous)
     fresh = build(encoding, seed=2).eval().to(next(model.parameters()).dtype)

@@ -27,7 +27,6 @@ from ..toy import (
     collate,
     sources,
     targets,
-    times_computed,
 )
 from .test_incremental import Decoding, within
 
@@ -121,20 +120,6 @@ def test_training_draws_and_the_seed_repeats_it(encoding: str, options: dict[str
     after = torch.get_rng_state()
     torch.manual_seed(6)
     assert torch.equal(torch.get_rng_state(), after), "nothing is drawn in evaluation"
-
-
-@pytest.mark.parametrize("encoding", ["diet-rel", "diet-abs", "shaw", "rotary", "linformer"])
-def test_checkpointing_computes_again_from_the_same_positions(encoding: str) -> None:
-    outcomes = []
-    for options in ({}, {"checkpoint_activations": True}):
-        model = randomized(encoding, **options)
-        torch.manual_seed(7)
-        with times_computed(model) as times:
-            model(collate(sources()), None, collate(targets()))[0].sin().sum().backward()
-        assert set(times.values()) == {1 + len(options)}
-        outcomes.append([parameter.grad for parameter in model.parameters()])
-    for actual, expected in zip(*outcomes, strict=True):
-        close(actual, expected)
 
 
 def test_input_and_attention_stand_at_the_same_positions() -> None:

@@ -14,7 +14,7 @@ from diet_mt.positions import factors
 
 from .. import oracle
 from ..positions.cases import ALL
-from ..toy import OPTIONS, SIZES, SOURCE_LENGTHS, Call, attention_calls, close, real
+from ..toy import SIZES, Call, attention_calls, close, real
 from ..toy_sentences import (
     batch,
     build,
@@ -23,51 +23,25 @@ from ..toy_sentences import (
     rows,
     segments_of_rows,
 )
-from .test_against_loops import numbers, raw_projections, raw_tables
+from .test_against_loops import by_loops, raw_tables, setting
 
-LONGEST, WIDTH, HEADS = (
-    SIZES[name] for name in ("max_source_positions", "encoder_embed_dim", "encoder_attention_heads")
-)
+WIDTH = SIZES["encoder_embed_dim"]
 
 
 def expected(
     model: DietRobertaModel, encoding: str, sharing: str | None, layer: int, call: Call
 ) -> Tensor:
     """Output (T, B, E) of the loops."""
-    stack = model.encoder.sentence_encoder
-
-    def setting(module: torch.nn.Module | None, mode: str | None) -> oracle.Setting:
-        return oracle.Setting(
-            kind="encoder",
-            layer=layer,
-            heads=HEADS,
-            head_dim=WIDTH // HEADS,
-            keys=LONGEST,
-            sharing=mode,
-            tables=raw_tables(module),
-            options=OPTIONS.get(encoding, {}),
-            first_is_cls=True,
-            content=raw_tables(call.module),
-        )
-
-    equations = ALL[encoding].equations(setting(stack.self_attn_positions, sharing))
+    stack, place = model.encoder.sentence_encoder, ("encoder", layer)
+    at = setting(place, encoding, sharing, stack.self_attn_positions, call, first_is_cls=True)
     more = {}
     if stack.segment_positions is not None:
         # One table for all layers where positions have one, otherwise one for each head and layer.
         mode = "layer-wise" if sharing == "layer-wise" else "none"
+        own = setting(place, encoding, mode, stack.segment_positions, call)
         padded = [[*row, *[0] * (7 - len(row))] for row in segments_of_rows()]
-        more["more"] = oracle.segment_logit(setting(stack.segment_positions, mode), padded)
-    out, _ = oracle.attention(
-        numbers(call.query),
-        numbers(call.key),
-        raw_projections(call.module),
-        heads=HEADS,
-        scale=(WIDTH // HEADS * equations.divided_by) ** -0.5,
-        encoding=equations,
-        visible=lambda b, i, j: j < SOURCE_LENGTHS[b],
-        **more,
-    )
-    return torch.from_numpy(out)
+        more["more"] = oracle.segment_logit(own, padded)
+    return by_loops(ALL[encoding].equations(at), call, at.head_dim, **more)[0]
 
 
 @every_sentence_encoder

@@ -27,36 +27,11 @@ SCALINGS: dict[str, dict[str, Any]] = {
         "pair_factors": "1, 1.5, 2.5, 4",
     },
 }
-AT = torch.arange(1)
-
-
-def speeds(head_dim: int, scaling: str = "", factor: float = 1.0, length: int = 64) -> list[float]:
-    options = {**SCALINGS[scaling], "scaling_factor": factor} if scaling else {}
-    options |= {"trained_length": length} if "trained_length" in options else {}
-    frequencies: list[float] = Rotary(**options).frequencies(head_dim, AT)[0].tolist()
-    return frequencies
-
-
-def test_head_size_4_by_hand() -> None:
-    """Two pairs, 1 and 1/100."""
-    assert speeds(4) == pytest.approx([1, 0.01], abs=ROUNDING)
-    assert speeds(4, "linear", 8.0) == pytest.approx([0.125, 0.00125], abs=ROUNDING)
-    # The base is 10000 * 8^2, its root 800.
-    assert speeds(4, "ntk", 8.0) == pytest.approx([1, 0.00125], abs=ROUNDING)
-    # In 16 tokens the first pair turns 2.55 times, between 4 and 1: 1.55 of 3 parts unchanged.
-    share = (4 - 16 / (2 * math.pi)) / 3
-    assert speeds(4, "llama3", 8.0, 16) == pytest.approx([1 - share * 7 / 8, 0.00125], abs=1e-14)
-    # In 64 tokens the first pair turns 10.2 times, between 32 and 1; the second 0.1 times. The ramp
-    # goes from below the first (0) to behind the second: 4 log(64 / 2 pi) / (2 log 10000) = 0.504,
-    # rounded up to 1.
-    assert speeds(4, "yarn", 8.0, 64) == pytest.approx([1, 0.00125], abs=ROUNDING)
 
 
 @pytest.mark.parametrize("scaling", SCALINGS)
 def test_angles_and_lengths_of_queries_and_keys(scaling: str) -> None:
-    """With YaRN and LongRoPE both are longer, and so the logits by the square; a factor of 1
-    changes nothing.
-    """
+    """With YaRN and LongRoPE both are longer, and so the logits by the square."""
     rotary = Rotary(**SCALINGS[scaling])
     positions = RotaryPositions(AttentionShape(1, 1, 8, 9, 9), rotary).double()
     assert f"scaling={scaling!r}" in repr(positions)
@@ -68,9 +43,6 @@ def test_angles_and_lengths_of_queries_and_keys(scaling: str) -> None:
     angle = at[:, None] * rotary.frequencies(8, at)
     expected = torch.complex(angle.cos(), angle.sin()) * longer
     torch.testing.assert_close(terms.rotation, expected, rtol=0, atol=ROUNDING)
-    if scaling != "longrope":
-        assert speeds(8, scaling, 1.0) == pytest.approx(speeds(8), rel=1e-14)
-    assert Rotary(**{**SCALINGS[scaling], "scaling_factor": 1.0}).attention_factor() == 1
 
 
 @pytest.mark.parametrize("places", [None, "encoder"])
