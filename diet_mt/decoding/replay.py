@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from contextlib import nullcontext
-from typing import Any, Callable, ContextManager, Dict, Hashable, List, Optional, Tuple
+from typing import Any, Callable, Dict, Hashable, List, Optional
 
 import torch
 from torch import Tensor
@@ -14,6 +13,8 @@ from ..layers.slots import Store
 
 logger = logging.getLogger(__name__)
 
+# Attention kernels that support masks and need no plan for each new shape.
+KERNELS = [SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 MAX_GRAPHS = 256  # in memory at a time; each launches some hundred kernels
 
 
@@ -28,7 +29,8 @@ class Replays:
         self.store = Store(device)
         self.captures = device.type == "cuda"
         self._graphs: Dict[Hashable, Any] = {}
-        self._held: Tuple[Any, ...] = ()
+        self._held: List[Tensor] = []
+        self._setting: Any = None
         self._moves = 0
         self._stream: Optional[Any] = torch.cuda.Stream(device) if self.captures else None
         self._pool: Any = None
@@ -38,14 +40,10 @@ class Replays:
 
         The references held here prevent other tensors from taking the addresses of parameters.
         """
-        known, about = self._held[:-1], self._held[-1:]
-        same = len(known) == len(parameters) and all(
-            one.data_ptr() == other.data_ptr() and one.dtype == other.dtype
-            for one, other in zip(known, parameters)  # noqa: B905  # of one length
-        )
-        if not same or about != (options,):
+        setting = [(each.data_ptr(), each.dtype) for each in parameters], options
+        if setting != self._setting:
             self._discard()
-            self._held = (*(each.detach() for each in parameters), options)
+            self._held, self._setting = [each.detach() for each in parameters], setting
 
     def _discard(self) -> None:
         self._graphs.clear()
@@ -70,7 +68,7 @@ class Replays:
         self._stream.wait_stream(current)
         with torch.cuda.stream(self._stream):
             # The eager step also loads kernels and allocates workspaces, which a capture must not.
-            with kernels_for(self.store.device):
+            with sdpa_kernel(KERNELS):
                 step()
             if again and self.captures and self.store.moves == self._moves:
                 self._capture(key, step)
@@ -91,7 +89,7 @@ class Replays:
             # Other threads, such as one that pins memory for a data loader, may continue.
             graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
             try:
-                with kernels_for(self.store.device):
+                with sdpa_kernel(KERNELS):
                     step()
             finally:
                 graph.capture_end()
@@ -101,11 +99,3 @@ class Replays:
             self._discard()
             return
         self._graphs[key] = graph
-
-
-def kernels_for(device: torch.device) -> ContextManager[object]:
-    """Context with attention kernels that support masks and need no plan for each new shape."""
-    if device.type != "cuda":
-        return nullcontext()
-    context: ContextManager[object] = sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH])
-    return context

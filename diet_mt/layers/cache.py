@@ -135,8 +135,11 @@ class KernelCache(Cache):
             self._slots = torch.cat([self._slots, more], dim=1)
         new = kernels.free_slots(self._slots, position, self.capacity)
         if new is None:
-            self.capacity = max(2 * self.capacity, self.capacity + rows)
-            self.target = [_longer(each, self.capacity) for each in self.target]
+            added = max(self.capacity, rows)
+            self.capacity += added
+            self.target = [
+                torch.cat([each, each.new_empty(added, each.size(1))]) for each in self.target
+            ]
             new = kernels.free_slots(self._slots, position, self.capacity)
             assert new is not None
         self._slots[:, position] = new
@@ -218,8 +221,3 @@ class KernelCache(Cache):
 
     def _move_target(self, order: Tensor, sentences: Optional[Tensor], group: int) -> None:
         self._slots = self._slots.index_select(0, order)
-
-
-def _longer(x: Tensor, rows: int) -> Tensor:
-    """``x`` (N, E) extended to ``rows`` rows, the new ones uninitialized."""
-    return torch.cat([x, x.new_empty(rows - x.size(0), x.size(1))])

@@ -129,11 +129,6 @@ def _softmax(logits: Tensor) -> Tensor:
     return logits.div_(logits.sum(-1, keepdim=True))
 
 
-def causal_bias(length: int, device: torch.device, dtype: torch.dtype) -> Tensor:
-    """Causal mask (T, T): -inf where the key comes after the query, 0 elsewhere."""
-    return torch.full((length, length), float("-inf"), device=device, dtype=dtype).triu_(1)
-
-
 def key_padding_bias(key_padding: Tensor, dtype: torch.dtype) -> Tensor:
     """``key_padding`` (B, S), True at padding -> (B, 1, 1, S), -inf at padding and 0 elsewhere.
 
@@ -149,7 +144,8 @@ def _with_causal(bias: Optional[Tensor], q: Tensor, causal: bool) -> Optional[Te
     bias = None if bias is None else bias.to(q.dtype)
     if not causal:
         return bias
-    future = causal_bias(q.size(2), q.device, q.dtype)
+    # (T, T): -inf where the key comes after the query.
+    future = q.new_full((q.size(2), q.size(2)), float("-inf")).triu_(1)
     return future[None] if bias is None else bias + future
 
 

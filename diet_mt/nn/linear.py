@@ -102,9 +102,9 @@ def one_dnn_is_faster() -> bool:
     )
 
 
-def _maker(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+def _maker() -> str:
     """Vendor string of an x86 processor, such as ``AuthenticAMD``; another text elsewhere."""
-    if cpuinfo.is_file():  # Linux
+    if (cpuinfo := Path("/proc/cpuinfo")).is_file():  # Linux
         _, _, rest = cpuinfo.read_text(encoding="utf-8", errors="replace").partition("vendor_id")
         return rest.partition("\n")[0].strip("\t :")
     # "AMD64 Family 25 Model 33 Stepping 0, AuthenticAMD" on Windows.

@@ -45,14 +45,6 @@ class FactorTerms(PositionTerms):
         return self.query_factor, self.key_factor
 
 
-def append_factors(query: Tensor, key: Tensor) -> list[PositionTerms]:
-    """Factors (L|1, H|1, T, R) and (L|1, H|1, S, R) -> the terms of each layer, or one for all."""
-    layers = max(query.size(0), key.size(0))
-    query, key = query.expand(layers, *query.shape[1:]), key.expand(layers, *key.shape[1:])
-    pairs = zip(query.unbind(0), key.unbind(0), strict=True)
-    return [FactorTerms(query_factor=one, key_factor=other) for one, other in pairs]
-
-
 class FactorBias(AttentionBias):
     """A bias that is a product of two factors; long sentences append the factors instead.
 
@@ -103,5 +95,8 @@ class FactorBias(AttentionBias):
         lengths = map(num_positions, (queries, keys))
         # No branch of an exported program depends on sizes.
         if self.is_product and not is_exporting() and min(lengths) >= APPEND_FROM:
-            return append_factors(*self.factors(queries, keys))
+            both = self.factors(queries, keys)
+            layers = max(map(len, both))
+            pairs = zip(*(x.expand(layers, -1, -1, -1).unbind(0) for x in both), strict=True)
+            return [FactorTerms(query_factor=query, key_factor=key) for query, key in pairs]
         return super().terms(queries, keys)
