@@ -1,13 +1,9 @@
-"""The code of docs/positions.md and of the README, with torch alone installed, against loops."""
+"""The code of docs/positions.md and of the README against loops."""
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import sys
-from importlib.metadata import PackageNotFoundError, distribution
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,10 +11,12 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from diet_mt import positions
 from diet_mt.positions import CROSS, DECODER, ENCODER, KINDS, OPTIONS, create
+from diet_mt.positions.base import AttentionPositions, InputPositions
 
 from .. import oracle
-from ..commands.runner import ROOT, command, run_alone
+from ..commands.runner import ROOT
 from ..oracle.attention import one_query
 from ..toy import ENCODINGS, encoding_of, options_by_field
 from .cases import ALL, FORMS
@@ -46,46 +44,6 @@ EXAMPLES = {
 # Heading -> options in its code.
 GIVEN = {"Vectors of distances on keys and values": {"clip": 4, "values": True}}
 
-# Tables are drawn, since that of DIET-REL starts at 0. Prints the packages that the encodings load
-# besides torch, and those that could be loaded.
-PROGRAM = """
-import importlib.util, json, sys
-import torch
-
-before = set(sys.modules)
-from diet_mt import positions
-loaded = {name.partition(".")[0] for name in sys.modules.keys() - before}
-others = ["fairseq", "omegaconf", "hydra", "sacrebleu", "numpy"]
-print(loaded - sys.stdlib_module_names, [*filter(importlib.util.find_spec, others)])
-
-create, results = positions.create, []
-def create_drawn(*args, **options):
-    global module
-    module = create(*args, **options)
-    for parameter in module.parameters():
-        torch.nn.init.normal_(parameter, std=0.5)
-    if options.get("shared_projections"):
-        width = options["heads"] * options["head_dim"]
-        parts = {f"{x}_proj": torch.nn.Linear(width, width) for x in "kq"}
-        module.attention = [torch.nn.ModuleDict(parts)]
-    return module
-
-positions.create = create_drawn
-torch.set_default_dtype(torch.float64)
-for code in json.load(sys.stdin):
-    scope = {}
-    torch.manual_seed(1)
-    exec(code, scope)
-    module = scope.get("added", module)
-    shape = getattr(module, "shape", None)
-    tensors = {name: x.detach() for name, x in scope.items() if isinstance(x, torch.Tensor)}
-    sizes = shape and (shape.kind, shape.heads, shape.head_dim, shape.max_keys)
-    layers = getattr(module, "attention", ())
-    content = {name: x for layer in layers for name, x in layer.state_dict().items()}
-    results.append((tensors, dict(module.state_dict()), sizes, content))
-torch.save(results, sys.argv[1])
-"""
-
 
 def code_by_heading() -> dict[str, str]:
     """The code under each heading of the page, after that of its introduction."""
@@ -96,22 +54,6 @@ def code_by_heading() -> dict[str, str]:
     sections = zip(rest[::2], map(block.findall, rest[1::2]), strict=True)
     (readme,) = block.findall((ROOT / "README.md").read_text(encoding="utf-8"))
     return {"README": readme} | {heading: shared + code for heading, (code,) in sections}
-
-
-def link_torch(folder: Path) -> None:
-    """Links to torch and all that it requires, as if nothing else were installed."""
-    waiting, known = ["torch"], set()
-    while waiting:
-        known.add(name := waiting.pop())
-        try:
-            package = distribution(name)
-        except PackageNotFoundError:  # of another platform
-            continue
-        for top in {file.parts[0] for file in package.files or ()} - {"..", "__pycache__"}:
-            if not (folder / top).exists():
-                (folder / top).symlink_to(str(package.locate_file(top)))
-        required = [line for line in package.requires or () if "extra ==" not in line]
-        waiting += {re.split(r"[^\w.-]", line)[0] for line in required} - known
 
 
 def options_of(name: str) -> dict[str, Any]:
@@ -148,25 +90,49 @@ def rows_of(name: str, example: Any) -> list[list[float]]:
     return [[row(tables, i, c, width) for c in range(width)] for i in range(length)]
 
 
-def test_every_example_equals_the_loops(tmp_path: Path) -> None:
-    site, saved, codes = tmp_path / "site", tmp_path / "results.pt", code_by_heading()
-    site.mkdir()
-    link_torch(site)
-    assert codes.keys() == EXAMPLES.keys()
-    runs = [(heading, name) for heading, names in EXAMPLES.items() for name in names]
+def values_of(code: str) -> Any:
+    """Runs ``code``: its tensors, and parameters, sizes and content of the encoding."""
+    scope: dict[str, Any] = {}
+    torch.manual_seed(1)
+    exec(code, scope)
+    kinds = AttentionPositions, InputPositions
+    (module,) = (x for x in scope.values() if isinstance(x, kinds))
+    shape = getattr(module, "shape", None)
+    sizes = shape and (shape.kind, shape.heads, shape.head_dim, shape.max_keys)
+    tensors = {name: x.detach() for name, x in scope.items() if isinstance(x, torch.Tensor)}
+    layers = getattr(module, "attention", ())
+    content = {name: x for layer in layers for name, x in layer.state_dict().items()}
+    return tensors, module.state_dict(), sizes, content
+
+
+@pytest.fixture
+def _float64() -> Iterator[None]:
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.usefixtures("_float64")
+def test_every_example_equals_the_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables are drawn, since that of DIET-REL starts at 0."""
+
+    def create_drawn(*given: Any, **options: Any) -> nn.Module:
+        module = create(*given, **options)
+        for parameter in module.parameters():
+            nn.init.normal_(parameter, std=0.5)
+        if options.get("shared_projections"):
+            width = options["heads"] * options["head_dim"]
+            parts = {f"{x}_proj": nn.Linear(width, width) for x in "kq"}
+            module.attention = [nn.ModuleDict(parts)]
+        return module
+
+    monkeypatch.setattr(positions, "create", create_drawn)
+    codes = code_by_heading()
     encoding = re.compile(r"(?<=create\()(\s*)\"\w+\"|(?<=build_position\()\"\w+\"")
-    programs = []
-    for heading, name in runs:
+    assert codes.keys() == EXAMPLES.keys()
+    for heading, name in ((heading, name) for heading, names in EXAMPLES.items() for name in names):
         words = [f'"{encoding_of(name)}"', *(f"{key}={x}" for key, x in options_of(name).items())]
-        programs.append(encoding.sub(rf"\1{', '.join(words)}", codes[heading]))
-    done = run_alone(
-        [sys.executable, "-S", "-c", PROGRAM],
-        command("python", saved, stdin=json.dumps(programs)),
-        cwd=tmp_path,
-        PYTHONPATH=os.pathsep.join(map(str, (ROOT, site))),
-    ).ok()
-    assert done.stdout == "{'diet_mt'} []\n"
-    for (heading, name), example in zip(runs, torch.load(saved), strict=True):
+        example = values_of(encoding.sub(rf"\1{', '.join(words)}", codes[heading]))
         tensors = example[0]
         if "out" not in tensors:
             added = tensors["x"] - tensors["words"]
