@@ -47,7 +47,7 @@ def like_theirs(
     """Self-attention over ``x`` (B, T, E): the output (B, T, E) and the weights (B, H, T, T).
 
     ``projections``: their ``q_proj``, ``k_proj``, ``v_proj``, ``out_proj``; ours adds 0 where they
-    have no bias.
+    have no bias, and has the identity where they have no ``out_proj``.
     """
     shape, length = positions.shape, x.size(1)
     attention = PositionalAttention(shape.embed_dim, shape.heads, scale=scale, self_attention=True)
@@ -55,8 +55,10 @@ def like_theirs(
     with torch.no_grad():
         for name, value in own.items():
             which, part = name.split(".")
-            given = projections[which].state_dict().get(part)
-            value.copy_(torch.zeros_like(value) if given is None else given)
+            known = projections[which].state_dict() if which in projections else {}
+            identity = name == "out_proj.weight" and not known
+            default = torch.eye(len(value)) if identity else torch.zeros_like(value)
+            value.copy_(known.get(part, default))
     positions.attention = (attention.to(x.dtype),)
     call = AttentionCall(
         positions.for_layers(range(length), range(length))[0],

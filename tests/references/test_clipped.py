@@ -40,20 +40,10 @@ any_length = pytest.mark.parametrize("length", [1, 2, 7, 40])
 any_clip = pytest.mark.parametrize("clip", [1, 3, 16, 64])
 
 
-def their_deberta(clip: int) -> nn.Module:
-    """Their attention in float64, without the number that they add to all of Q^r."""
-    config = transformers.DebertaConfig(max_relative_positions=clip, **CONFIG)
-    attention: nn.Module = deberta.DisentangledSelfAttention(config).double().eval()
-    for parameter in attention.parameters():
-        nn.init.normal_(parameter)
-    nn.init.zeros_(attention.get_parameter("pos_q_proj.bias"))
-    return attention
-
-
 def content(attention: nn.Module) -> dict[str, nn.Module]:
     """Their projections, which stand by head: queries, keys and values of each."""
     weight = attention.get_parameter("in_proj.weight").unflatten(0, (H, 3, D))
-    layers = {"out_proj": linear(torch.eye(E))}
+    layers = {}
     with torch.no_grad():
         for number, name in enumerate(("q_proj", "k_proj", "v_proj")):
             layers[name] = nn.Linear(E, E).double()
@@ -67,9 +57,13 @@ def content(attention: nn.Module) -> dict[str, nn.Module]:
 @any_length
 @any_clip
 def test_deberta(clip: int, length: int) -> None:
-    attention = their_deberta(clip)
-    encoding = Deberta(clip=clip)
-    ours = DebertaPositions(AttentionShape(1, H, D, length, length), "none", encoding).double()
+    config = transformers.DebertaConfig(max_relative_positions=clip, **CONFIG)
+    attention: nn.Module = deberta.DisentangledSelfAttention(config).double().eval()
+    for parameter in attention.parameters():
+        nn.init.normal_(parameter)
+    nn.init.zeros_(attention.get_parameter("pos_q_proj.bias"))  # they add it to all of Q^r
+    shape, encoding = AttentionShape(1, H, D, length, length), Deberta(clip=clip)
+    ours = DebertaPositions(shape, "none", encoding).double()
     nn.init.normal_(ours.relative)
     (table,) = ours.tables()
     with torch.no_grad():
@@ -130,7 +124,6 @@ def test_deberta_of_versions_2_and_3(buckets: int, clip: int, length: int, share
     projections = {
         f"{name[0]}_proj": getattr(theirs, f"{name}_proj") for name in ("query", "key", "value")
     }
-    projections["out_proj"] = linear(torch.eye(E))
     out, weights = like_theirs(ours, x, projections, scale=(3 * D) ** -0.5)
     # They divide by a square root that is rounded to float32.
     torch.testing.assert_close(weights, expected_weights, rtol=0, atol=1e-5)
@@ -172,7 +165,6 @@ def test_transformer_xl(kind: str, length: int) -> None:
         q, k, v, r, attn_mask=hidden, output_attentions=True
     )
     projections = {f"{name}_proj": linear(parts[name].flatten(1).t()) for name in "qkv"}
-    projections["out_proj"] = linear(torch.eye(E))
     out, weights = like_theirs(ours, x, projections, scale=D**-0.5)
     torch.testing.assert_close(weights, expected_weights.permute(2, 3, 0, 1), rtol=0, atol=1e-11)
     torch.testing.assert_close(out, by_head.transpose(0, 1).flatten(2), rtol=0, atol=1e-11)

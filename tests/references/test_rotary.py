@@ -23,24 +23,12 @@ B, H, T, D = 2, 3, 50, 8
 E = H * D
 
 
-def their_tables(length: int, size: int) -> tuple[Tensor, Tensor]:
-    """cos and sin, (T, D/2) each, in float32."""
-    sin, cos = gptj.create_sinusoidal_positions(length, size).chunk(2, dim=1)
-    return cos, sin
-
-
-def ours_of(start: int, length: int, size: int) -> RotaryTerms:
-    shape = AttentionShape(1, H, size, length, length, DECODER)
-    positions = RotaryPositions(shape, Rotary()).double()
-    (terms,) = positions.for_layers(range(start, start + length), range(start + length))
-    assert isinstance(terms, RotaryTerms)
-    return terms
-
-
 @pytest.mark.parametrize("size", [2, 4, 8, 64, 128])
 def test_tables_and_rotation(size: int) -> None:
-    cos, sin = their_tables(300, size)
-    ours = ours_of(0, 300, size)
+    sin, cos = gptj.create_sinusoidal_positions(300, size).chunk(2, dim=1)  # (T, D/2), float32
+    positions = RotaryPositions(AttentionShape(1, H, size, 300, 300, DECODER), Rotary()).double()
+    (ours,) = positions.for_layers(range(300), range(300))
+    assert isinstance(ours, RotaryTerms)
     # Their angles are float32, whose step near 300 is 3e-5.
     torch.testing.assert_close(ours.rotation.real.float(), cos, rtol=0, atol=4e-5)
     torch.testing.assert_close(ours.rotation.imag.float(), sin, rtol=0, atol=4e-5)
