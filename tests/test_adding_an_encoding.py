@@ -74,10 +74,6 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_example_is_a_page_of_code() -> None:
-    assert block("python").count("\n") < 45
-
-
 def test_it_has_architectures_and_a_color_and_learns(runner: Runner, copy: Path) -> None:
     program = copy / "program.py"
     program.write_text(f"import sys\nsys.path.insert(0, {str(copy)!r})\n{PROGRAM}")

@@ -46,38 +46,35 @@ def by_operators(
 @torch.no_grad()
 def test_attention_over_slots(kind: torch.dtype) -> None:
     """With keys as wide as values, and twice as wide."""
-    for dim, wider, count in product((3, 8, 16, 20, 32, 64, 100), (1, 2), (1, 5, 16, 40)):
-        compare_over_slots(kind, dim * wider, dim, count)
-
-
-def compare_over_slots(kind: torch.dtype, key_dim: int, dim: int, count: int) -> None:
     heads = 3
-    q, new_k = torch.randn(2, ROWS, heads, key_dim, dtype=kind)
-    new_v = torch.randn(ROWS, heads, dim, dtype=kind)
-    keys, values = (torch.randn(SLOTS, heads * size, dtype=kind) for size in (key_dim, dim))
-    slots = torch.stack([torch.randperm(SLOTS - ROWS)[: count + 2] for _ in range(ROWS)])
-    slots[:, count - 1] = torch.arange(SLOTS - ROWS, SLOTS)  # the new ones differ
-    bias, content_bias = (
-        torch.randn(heads, 1, count, dtype=kind),
-        torch.randn(1, heads, ROWS, count),
-    )
-    results = kernels.attend(
-        *(q, keys, values, LogitTerms(bias, content_bias)),
-        count=count,
-        scale=SCALE,
-        slots=slots.int(),
-        new=(new_k, new_v),
-        need_weights=True,
-    )
-    own = slots[:, count - 1]
-    assert torch.equal(keys[own], new_k.flatten(1))
-    assert torch.equal(values[own], new_v.flatten(1))
-    total = bias + content_bias[0].to(kind)
-    expected = by_operators(q, keys, values, slots[:, :count], total)
-    for one, other in zip(results, expected, strict=True):
-        assert one is not None
-        message = f"{count} keys of size {key_dim}: {(one - other).abs().max()} off"
-        torch.testing.assert_close(one, other, rtol=0, atol=KINDS[kind] * key_dim, msg=message)
+    for dim, wider, count in product((3, 8, 16, 20, 32, 64, 100), (1, 2), (1, 5, 16, 40)):
+        key_dim = dim * wider
+        q, new_k = torch.randn(2, ROWS, heads, key_dim, dtype=kind)
+        new_v = torch.randn(ROWS, heads, dim, dtype=kind)
+        keys, values = (torch.randn(SLOTS, heads * size, dtype=kind) for size in (key_dim, dim))
+        slots = torch.stack([torch.randperm(SLOTS - ROWS)[: count + 2] for _ in range(ROWS)])
+        slots[:, count - 1] = torch.arange(SLOTS - ROWS, SLOTS)  # the new ones differ
+        bias, content_bias = (
+            torch.randn(heads, 1, count, dtype=kind),
+            torch.randn(1, heads, ROWS, count),
+        )
+        results = kernels.attend(
+            *(q, keys, values, LogitTerms(bias, content_bias)),
+            count=count,
+            scale=SCALE,
+            slots=slots.int(),
+            new=(new_k, new_v),
+            need_weights=True,
+        )
+        own = slots[:, count - 1]
+        assert torch.equal(keys[own], new_k.flatten(1))
+        assert torch.equal(values[own], new_v.flatten(1))
+        total = bias + content_bias[0].to(kind)
+        expected = by_operators(q, keys, values, slots[:, :count], total)
+        for one, other in zip(results, expected, strict=True):
+            assert one is not None
+            message = f"{count} keys of size {key_dim}: {(one - other).abs().max()} off"
+            torch.testing.assert_close(one, other, rtol=0, atol=KINDS[kind] * key_dim, msg=message)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from itertools import product
-from typing import Any
 
 import pytest
 import torch
@@ -24,52 +23,33 @@ def output(size: int, bias: bool) -> nn.Linear:
 
 
 def expected(
-    layer: nn.Linear, features: Tensor, scores: Tensor, count: int, change: Any
+    layer: nn.Linear, features: Tensor, scores: Tensor, count: int, limits: Limits
 ) -> tuple[Tensor, Tensor, Tensor]:
     logs = layer(features).log_softmax(-1)
-    logs[:, PAD] = -math.inf
-    change(logs)
+    logs[:, UNK] -= limits.unk_penalty
+    excluded = {PAD, *limits.forbidden}
+    if limits.only is not None:
+        excluded |= set(range(logs.size(1))) - {limits.only}
+    logs[:, list(excluded)] = -math.inf
     totals = (logs.view(B, -1, logs.size(1)) + scores[:, :, None]).flatten(1)
     values, places = totals.topk(count)
     return values, places % logs.size(1), places // logs.size(1)
 
 
-def nothing(logs: Tensor) -> None:
-    return None
-
-
-def fewer_unknown(logs: Tensor) -> None:
-    logs[:, UNK] -= 0.7
-
-
-def never(logs: Tensor) -> None:
-    logs[:, [EOS, 6]] = -math.inf
-
-
-def only_the_end(logs: Tensor) -> None:
-    ends = logs[:, EOS].clone()
-    logs.fill_(-math.inf)
-    logs[:, EOS] = ends
-
-
-LIMITS = {
-    nothing: Limits(PAD, UNK),
-    fewer_unknown: Limits(PAD, UNK, 0.7),
-    never: Limits(PAD, UNK, forbidden=(EOS, 6)),
-}
+LIMITS = Limits(PAD, UNK), Limits(PAD, UNK, 0.7), Limits(PAD, UNK, forbidden=(EOS, 6))
 
 
 @pytest.mark.usefixtures("either_memory")
 @pytest.mark.parametrize("size", [9, 16, 17, 44, 1009])
 @torch.no_grad()
 def test_against_the_whole_vocabulary(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for bias, rows, change in product((False, True), (3, 6, 1000), LIMITS):
+    for bias, rows, limits in product((False, True), (3, 6, 1000), LIMITS):
         monkeypatch.setattr(candidates, "ROWS", rows)
         layer = output(size, bias)
         features, scores = torch.randn(B * K, E).double(), torch.randn(B, K).double()
-        actual = Vocabulary(layer).best(features, scores, 2 * K, LIMITS[change])
-        wanted = expected(layer, features, scores, 2 * K, change)
-        case = f"bias {bias}, {rows} rows at a time, {change.__name__}"
+        actual = Vocabulary(layer).best(features, scores, 2 * K, limits)
+        wanted = expected(layer, features, scores, 2 * K, limits)
+        case = f"bias {bias}, {rows} rows at a time, {limits}"
         torch.testing.assert_close(actual[0], wanted[0], rtol=0, atol=1e-12, msg=case)
         assert torch.equal(actual[1], wanted[1]), case
         assert torch.equal(actual[2], wanted[2]), case
@@ -82,7 +62,7 @@ def test_one_entry_left_leaves_one_for_each_hypothesis() -> None:
     features, scores = torch.randn(B * K, E).double(), torch.randn(B, K).double()
     limits = Limits(PAD, UNK, only=EOS)
     values, entries, parents = Vocabulary(layer).best(features, scores, 2 * K, limits)
-    wanted = expected(layer, features, scores, K, only_the_end)
+    wanted = expected(layer, features, scores, K, limits)
     torch.testing.assert_close(values[:, :K], wanted[0], rtol=0, atol=1e-12)
     assert entries[:, :K].eq(EOS).all()
     assert torch.equal(parents[:, :K], wanted[2])

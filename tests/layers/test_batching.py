@@ -164,7 +164,7 @@ def test_full_context_lets_targets_see_what_follows(encoding: str, sharing: str 
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-@each_encoding
+@each_kind
 @torch.no_grad()
 def test_fused_kernels_copy_no_mask(
     encoding: str, sharing: str | None, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch

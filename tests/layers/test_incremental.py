@@ -33,7 +33,6 @@ from ..toy import (
     close,
     collate,
     each_encoding,
-    each_inside,
     each_kind,
     sources,
     step_by_step,
@@ -145,22 +144,12 @@ def test_beams_reordered_sentences_dropped_and_permuted(
 
 @pytest.mark.usefixtures("either_memory")
 @torch.no_grad()
-@each_inside
-def test_positions_in_some_layers(encoding: str, sharing: str | None) -> None:
-    decoding = Decoding(
-        build(encoding, sharing, position_layers="::2"), collate(sources((7, 4)), "left")
-    )
-    decoding.reorder(torch.arange(2).repeat_interleave(3))
-    for _ in range(STEPS):
-        decoding.step()
-        decoding.reorder(within(6, 3))
-
-
-@torch.no_grad()
 @pytest.mark.parametrize("order", ["any", "one row dies out", "fewer rows"])
-@pytest.mark.parametrize(
-    ("encoding", "options"), [("diet-rel", {}), ("shaw", {}), ("rotary", {}), ("rotary", DYNAMIC)]
-)
+@pytest.mark.parametrize(("encoding", "options"), [
+    ("diet-rel", {}), ("shaw", {}), ("rotary", {}), ("rotary", DYNAMIC),
+    *((name, {"position_layers": "::2"})
+      for name in ("diet-rel", "diet-abs", "shaw", "deberta", "pope", "transformer-xl")),
+])  # fmt: skip
 def test_the_same_kind_of_order_at_every_step(
     encoding: str, options: dict[str, Any], order: str
 ) -> None:

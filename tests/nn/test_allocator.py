@@ -26,38 +26,34 @@ class Library:
 
 
 @pytest.mark.parametrize(
-    ("environment", "expected"),
+    ("environment", "library", "name", "expected"),
     [
-        ({}, True),
-        ({"DIET_MT_KEEP_MEMORY": "0"}, False),
-        ({"DIET_MT_KEEP_MEMORY": "1"}, True),
-        ({"MALLOC_ARENA_MAX": "2"}, False),
-        ({"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}, False),
-        ({"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}, True),
-        ({"LD_PRELOAD": "/usr/lib/libjemalloc.so.2"}, False),
-        ({"LD_PRELOAD": "/usr/lib/libiomp5.so"}, True),
+        ({}, Library(), "glibc", True),
+        ({"DIET_MT_KEEP_MEMORY": "0"}, Library(), "glibc", False),
+        ({"DIET_MT_KEEP_MEMORY": "1"}, Library(), "glibc", True),
+        ({"MALLOC_ARENA_MAX": "2"}, Library(), "glibc", False),
+        ({"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}, Library(), "glibc", False),
+        ({"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}, Library(), "glibc", True),
+        ({"LD_PRELOAD": "/usr/lib/libjemalloc.so.2"}, Library(), "glibc", False),
+        ({"LD_PRELOAD": "/usr/lib/libiomp5.so"}, Library(), "glibc", True),
+        ({}, Library(), "", False),
+        ({}, Library(result=0), "glibc", False),
+        ({}, object(), "glibc", False),
     ],
-    ids=str,
 )
-def test_settings_of_the_user_are_left_alone(
-    environment: dict[str, str], expected: bool, monkeypatch: pytest.MonkeyPatch
+def test_where_memory_is_retained(
+    environment: dict[str, str],
+    library: Any,
+    name: str,
+    expected: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    library = Library()
-    monkeypatch.setattr(sys, "platform", "linux")
-    monkeypatch.setattr(allocator.platform, "libc_ver", lambda: ("glibc", "2.36"))
-    assert keep_memory(environment, library) is expected
-    assert library.settings == ({-4: 0, -1: -1} if expected else {})
-
-
-@pytest.mark.parametrize(("library", "name"), [
-    (Library(), ""), (Library(result=0), "glibc"), (object(), "glibc")
-], ids=["not-glibc", "fails", "no-mallopt"])  # fmt: skip
-def test_libraries_without_support(
-    library: Any, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    """With glibc, unless the user has settings of their own."""
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(allocator.platform, "libc_ver", lambda: (name, "2.36"))
-    assert not keep_memory({}, library)
+    assert keep_memory(environment, library) is expected
+    if expected:
+        assert library.settings == {-4: 0, -1: -1}
 
 
 def test_the_number_of_shapes_is_limited_unless_the_user_sets_it() -> None:

@@ -73,61 +73,44 @@ def run(way: str, *args: Tensor, scale: float = SCALE, **kwargs: Any) -> Tensor:
     return attend(*args, LogitTerms(**fields), scale=scale, need_weights=weights, **kwargs)[0]
 
 
-FACTORS = {"none": [], "one pair": [(1, H, 1, 1)], "two pairs": [(B, 1, B, 1), (1, 1, 1, H)]}
-
-
 @pytest.mark.parametrize("causal", [False, True], ids=["", "causal"])
 @pytest.mark.parametrize("padded", [False, True], ids=["", "padded"])
 def test_all_terms_equal_the_loops(way: str, padded: bool, causal: bool) -> None:
     """In every combination; and no argument is changed, since other layers read it."""
-    for case in product((None, 1, H), (False, True), FACTORS):
-        try:
-            compare_with_loops(way, *case, padded, causal)
-        except AssertionError as error:
-            raise AssertionError(f"bias of {case[0]} heads, query bias, factors: {case}") from error
-
-
-def compare_with_loops(
-    way: str,
-    bias_heads: int | None,
-    with_content_bias: bool,
-    pairs: str,
-    padded: bool,
-    causal: bool,
-) -> None:
-    q, k, v = inputs()
-    keys = T if causal else S  # under a causal mask there are as many keys as queries
-    k, v = k[:, :, :keys], v[:, :, :keys]
-    masked = torch.zeros(B, 1, T, keys, dtype=torch.bool)
-    bias = torch.zeros(B, H, T, keys, dtype=torch.float64)
-    given: dict[str, Any] = {"causal": causal}
-    if causal:
-        masked |= torch.ones(T, T, dtype=torch.bool).triu(1)
-    if padded:
-        given["key_padding"] = some_padding(keys)
-        masked |= given["key_padding"][:, None, None]
-    if bias_heads is not None:
-        given["bias"] = random(bias_heads, T, keys)
-        bias += given["bias"]
-    if with_content_bias:
-        given["content_bias"] = random(B, H, T, keys)
-        bias += given["content_bias"]
-    given["factors"] = [
-        (random(a, b, T, R), random(c, d, keys, R)) for a, b, c, d in FACTORS[pairs]
-    ]
-    for query, key in given["factors"]:
-        bias += query @ key.transpose(-1, -2)
-    before = copy.deepcopy(given)
-    expected, shares = by_loops(q, k, v, bias, masked)
-    out, weights = attend(q, k, v, LogitTerms(**given), scale=SCALE, need_weights=way == "weights")
-    # Fused, padding may be a column of large negative numbers: the same weights to the last bit.
-    close(out, expected)
-    if weights is not None:
-        close(weights, shares)
-        assert not weights.masked_select(masked).any()
-    assert (weights is not None) == (way == "weights")
-    for after, other in zip(tree_leaves(given), tree_leaves(before), strict=True):
-        assert torch.equal(after, other) if isinstance(after, Tensor) else after == other
+    factors = [], [(1, H, 1, 1)], [(B, 1, B, 1), (1, 1, 1, H)]
+    for bias_heads, content_bias, pairs in product((None, 1, H), (False, True), factors):
+        q, k, v = inputs()
+        keys = T if causal else S  # under a causal mask there are as many keys as queries
+        k, v = k[:, :, :keys], v[:, :, :keys]
+        masked = torch.zeros(B, 1, T, keys, dtype=torch.bool)
+        bias = torch.zeros(B, H, T, keys, dtype=torch.float64)
+        given: dict[str, Any] = {"causal": causal}
+        if causal:
+            masked |= torch.ones(T, T, dtype=torch.bool).triu(1)
+        if padded:
+            given["key_padding"] = some_padding(keys)
+            masked |= given["key_padding"][:, None, None]
+        if bias_heads is not None:
+            given["bias"] = random(bias_heads, T, keys)
+            bias += given["bias"]
+        if content_bias:
+            given["content_bias"] = random(B, H, T, keys)
+            bias += given["content_bias"]
+        given["factors"] = [(random(a, b, T, R), random(c, d, keys, R)) for a, b, c, d in pairs]
+        for query, key in given["factors"]:
+            bias += query @ key.transpose(-1, -2)
+        before = copy.deepcopy(given)
+        expected, shares = by_loops(q, k, v, bias, masked)
+        terms, need = LogitTerms(**given), way == "weights"
+        out, weights = attend(q, k, v, terms, scale=SCALE, need_weights=need)
+        # Fused, padding may be a column of large negative numbers: the same weights to the bit.
+        close(out, expected)
+        if weights is not None:
+            close(weights, shares)
+            assert not weights.masked_select(masked).any()
+        assert (weights is not None) == need
+        for after, other in zip(tree_leaves(given), tree_leaves(before), strict=True):
+            assert torch.equal(after, other) if isinstance(after, Tensor) else after == other
 
 
 @pytest.mark.parametrize("causal", [False, True], ids=["", "causal"])

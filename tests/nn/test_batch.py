@@ -7,7 +7,7 @@ import torch
 
 from diet_mt.nn.batch import key_padding_of, regroup, right_pad
 
-from ..toy import PAD, collate, real, sources
+from ..toy import PAD, collate
 
 
 def test_left_padding_moves_behind_and_back_by_hand() -> None:
@@ -31,19 +31,6 @@ def test_without_left_padding_nothing_moves() -> None:
     assert batch.columns is None
     values = torch.randn(2, 3, 4)
     assert batch.take(values) is batch.restore(values) is values
-
-
-@pytest.mark.parametrize("side", ["left", "right"])
-def test_uneven_batches_return_to_their_columns(side: str) -> None:
-    rows = sources()
-    tokens = collate(rows, side, width=9)
-    batch = right_pad(tokens, PAD)
-    assert torch.equal(batch.tokens, collate(rows, "right", width=9))
-    values = torch.randn(5, 9, 4)
-    moved = batch.take(values)
-    assert torch.equal(batch.restore(moved), values)
-    for one, other in zip(real(values, rows, side), real(moved, rows), strict=True):
-        assert torch.equal(one, other)
 
 
 def test_a_row_of_padding_alone_is_not_masked() -> None:
