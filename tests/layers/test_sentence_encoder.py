@@ -69,18 +69,35 @@ def test_words_and_states_are_aligned_with_the_batch_as_it_came(encoding: str) -
 
 
 @pytest.mark.parametrize("encoding", MIXED)
-def test_mixtures_behind_a_sentence_get_no_gradient(encoding: str) -> None:
-    """E and F have a column for every position."""
-    model = build(encoding, None, "input")
+@pytest.mark.parametrize("segments", ["none", "input"])
+def test_what_stands_in_padding_never_leaks_into_mixed_keys(encoding: str, segments: str) -> None:
+    """Another vector and another segment at padding, more of it, none of it: bit for bit, or where
+    the sums have other lengths, up to rounding.
+    """
+    model = build(encoding, None, segments)
+    given = batch()
+    before = features(model, given)
+    padding = given["src_tokens"].eq(PAD)
+    assert padding.any()
+    with torch.no_grad():
+        model.encoder.sentence_encoder.embed_tokens.weight[PAD] += 100.0
+    moved = given["segment_ids"].clone()
+    moved[padding] = (moved[padding] + 1) % SEGMENTS
+    after = features(model, {**given, "segment_ids": moved})
+    assert torch.equal(after[~padding], before[~padding])
+    for width in (8, 11):
+        wider = features(model, batch(width=width))
+        close(wider[:, :7][~padding], before[~padding])
+    # E and F have a column for every position: those behind a sentence get no gradient.
     row = torch.tensor([[*rows()[1], *[PAD] * 8]])  # 3 tokens of 11
     features(model, {"src_tokens": row})[:, :3].sin().sum().backward()
     tables = model.encoder.sentence_encoder.self_attn_positions.named_parameters()
     projections = [table for name, table in tables if name.endswith(("of_keys", "of_values"))]
-    assert projections
     for table in projections:
         assert table.grad is not None
         assert table.grad[:, :3].any()
         assert not table.grad[:, 3:].any()
+    assert projections
 
 
 @each_sentence_encoder
