@@ -318,9 +318,8 @@ def test_it_trains_resumes_averages_and_decodes(name: str, parts: Parts, tmp_pat
         assert decoded.count("\nH-") == sentences > 0
     if "--bpe" in row.training or "--tok" in row.training:
         # fairseq's Python interface, with the tokenizer and bpe that the checkpoint names.
-        loaded = hub_utils.from_pretrained(
-            str(tmp_path), "checkpoint_last.pt", str(parts.bilingual)
-        )
+        data = str(getattr(parts, row.data))
+        loaded = hub_utils.from_pretrained(str(tmp_path), "checkpoint_last.pt", data)
         hub = hub_utils.GeneratorHubInterface(loaded["args"], loaded["task"], loaded["models"])
         assert len(hub.encode("bal der")) > 1
 

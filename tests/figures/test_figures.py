@@ -334,10 +334,9 @@ def test_nothing_is_made_of_wrong_inputs(
 def test_a_training_that_diverged(
     checkpoint: Write, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = checkpoint("diet_rel_tiny")
-    state = torch.load(folder / "checkpoint_best.pt", weights_only=False)
+    state = torch.load(checkpoint("diet_rel_tiny") / "checkpoint_best.pt", weights_only=False)
     state["model"]["encoder.layers.0.fc1.weight"][0, 0] = torch.nan
-    torch.save(state, folder / "checkpoint_best.pt")
-    assert called("figures", folder, "--data", corpus, "--out", tmp_path / "out") == 2
+    torch.save(state, tmp_path / "checkpoint_best.pt")
+    assert called("figures", tmp_path, "--data", corpus, "--out", tmp_path / "out") == 2
     assert "checkpoint_best.pt" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
