@@ -9,9 +9,9 @@ from diet_mt.system.files import PLUGIN
 LINES = {
     "positions": 3240, "nn": 886, "layers": 1948, "kernels": 291, "decoding": 1080,
     "models": 1585, "tasks": 413, "criterions": 261, "encoders": 48, "fairseq_patches": 1373,
-    "system": 1114, "corpora": 1891, "bert": 2158, "evaluation": 3015, "report": 2236,
+    "system": 1114, "corpora": 1891, "bert": 2175, "evaluation": 3015, "report": 2236,
     "figures": 1381, "bench": 1170, "experiments": 1257, "cli": 1710, "export": 389, ".": 62,
-    "../tests": 27_489,
+    "../tests": 27_487,
 }  # fmt: skip
 
 

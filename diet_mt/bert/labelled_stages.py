@@ -33,7 +33,7 @@ def preparation_of_glue(
     out: Path, task: glue.Task, folder: Path, given: LabelledSettings
 ) -> Preparation:
     """The preparation of a GLUE task: ``folder/TASK/*.tsv`` -> ``out``."""
-    if not (out / "raw").exists():  # reported before any work
+    if not (out / "raw").exists():
         for file in task.files:
             plain_or_gz(folder / task.name, file.name)
     make_raw = partial(glue.write_glue, folder, task, bad_rows=given.bad_rows)
@@ -100,10 +100,15 @@ def _binarized(out: Path, part: str, text: Path, dictionary: Path, workers: int)
 
     def make(to: Path) -> None:
         preprocess(options(), to, out / f"preprocess.{part}.log", f"fairseq-preprocess {part}")
-        # fairseq names them test, test1, test2, ...; splits of these names come first.
+        # fairseq names them test, test1, test2, ...; a split may have such a name, too.
+        named = to / "named"
+        named.mkdir()
         for number, file in enumerate(files()):
             for end in ("bin", "idx"):
-                (to / f"test{number or ''}.{end}").rename(to / f"{file.stem}.{end}")
+                (to / f"test{number or ''}.{end}").rename(named / f"{file.stem}.{end}")
+        for file in named.iterdir():
+            file.rename(to / file.name)
+        named.rmdir()
 
     # fairseq cannot resume.
     return Stage(part, shown(options(), out / part), make, restarts=True)
@@ -141,21 +146,30 @@ def shortened(sentences: Sequence[Sequence[str]], max_length: int) -> list[list[
 def split_examples(
     lines: list[tuple[str, ...]], tokenizer: Path, max_length: int
 ) -> list[tuple[bool, tuple[str, ...]]]:
-    """Whether each example was truncated, and the subwords of its sentences, joined by spaces."""
+    """Whether each example was truncated, and the subwords of its sentences, joined by spaces.
+    Raises UserError for a subword with white space.
+    """
     split = load(tokenizer).pieces
     examples = []
     for sentences in lines:
         pieces = [split(sentence) for sentence in sentences]
         cut = shortened(pieces, max_length)
-        examples.append((cut != pieces, tuple(map(" ".join, cut))))
+        texts = tuple(map(" ".join, cut))
+        for subwords, text in zip(cut, texts, strict=True):
+            if len(text.split()) != len(subwords):  # fairseq splits at white space
+                raise UserError(f"{tokenizer}: a subword of '{text[:60]}' contains white space")
+        examples.append((cut != pieces, texts))
     return examples
 
 
 def split_folder(raw: Path, out: Path, tokenizer: Path, max_length: int, workers: int) -> None:
-    """Writes missing ``out/SPLIT.input0`` and ``input1``."""
+    """Writes missing ``out/SPLIT.input0`` and ``input1``. Raises UserError if there is no split."""
     make_folder(out)
     function = partial(split_examples, tokenizer=tokenizer, max_length=max_length)
-    for split in sorted(path.stem for path in raw.glob("*.input0")):
+    splits = sorted(path.name.removesuffix(".input0") for path in raw.glob("*.input0"))
+    if not splits:
+        raise UserError(f"{raw}: holds no *.input0; remove it and prepare it again")
+    for split in splits:
         inputs = sorted(raw.glob(f"{split}.input?"))
         if all((out / path.name).exists() for path in inputs):
             say(f"{split}: done before")

@@ -127,8 +127,11 @@ def prepare_sentences(
 
 
 def files_of(folder: Path, split: str) -> dict[str, Path]:
-    """The files of one split by language, in alphabetical order."""
-    return {path.name.split(".", 1)[1]: path for path in sorted(folder.glob(f"{split}.*"))}
+    """The files of one split by language, in alphabetical order; at least one."""
+    files = {path.name.split(".", 1)[1]: path for path in sorted(folder.glob(f"{split}.*"))}
+    if not files:
+        raise UserError(f"{folder}: holds no {split}.LANGUAGE; remove it and prepare it again")
+    return files
 
 
 def shares(counts: Mapping[str, int], alpha: float) -> dict[str, float]:
