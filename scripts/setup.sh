@@ -18,11 +18,11 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 VENV=${VENV:-.venv}
 STAMP="$VENV/.setup-stamp"
 # The default, python3, is used only to create an environment: see below.
-ASKED_PYTHON=${PYTHON:-}
+REQUESTED_PYTHON=${PYTHON:-}
 
 # The content of the stamp: a checksum of the inputs of this set-up, and the project folder, to which the
 # editable installation refers.
-wanted() {
+stamp_content() {
   pwd -P
   checksum_of requirements/build.txt requirements/lock.txt requirements/dev.txt \
     requirements/fairseq.txt setup.py pyproject.toml scripts/setup.sh scripts/environment.sh \
@@ -30,21 +30,21 @@ wanted() {
 }
 
 # An environment keeps its Python; a request for another one is an error.
-if [ -n "$ASKED_PYTHON" ] && [ -x "$VENV/bin/python" ]; then
-  asked=$(python_version "$ASKED_PYTHON")
+if [ -n "$REQUESTED_PYTHON" ] && [ -x "$VENV/bin/python" ]; then
+  requested=$(python_version "$REQUESTED_PYTHON")
   has=$(python_version "$VENV/bin/python")
-  [ -n "$asked" ] || die "PYTHON=$ASKED_PYTHON does not run"
-  [ -z "$has" ] || [ "$asked" = "$has" ] ||
-    die "$VENV has Python $has, PYTHON is $asked; remove $VENV, or set VENV to another folder"
+  [ -n "$requested" ] || die "PYTHON=$REQUESTED_PYTHON does not run"
+  [ -z "$has" ] || [ "$requested" = "$has" ] ||
+    die "$VENV has Python $has, PYTHON is $requested; remove $VENV, or set VENV to another folder"
 fi
 
-if [ -f "$STAMP" ] && [ "$(cat "$STAMP")" = "$(wanted)" ] && [ -x "$VENV/bin/fairseq-train" ] &&
+if [ -f "$STAMP" ] && [ "$(cat "$STAMP")" = "$(stamp_content)" ] && [ -x "$VENV/bin/fairseq-train" ] &&
   compgen -G "diet_mt/kernels/_cpu*.so" >/dev/null &&
   [ "$(cat "$VENV/.made-in" 2>/dev/null)" = "$(cd "$VENV" && pwd -P)" ]; then
   exit 0
 fi
 
-PYTHON=${ASKED_PYTHON:-python3}
+PYTHON=${REQUESTED_PYTHON:-python3}
 [ -n "$(python_version "$PYTHON")" ] ||
   die "$PYTHON: no Python there that runs; install Python >= 3.11, or set PYTHON to it"
 python_at_least "$PYTHON" 3 11 ||
@@ -73,6 +73,6 @@ pip install --no-build-isolation --no-deps --editable .
 # setuptools omits an optional extension that does not compile, without an error.
 compgen -G "diet_mt/kernels/_cpu*.so" >/dev/null ||
   die "diet_mt/kernels/cpu.cpp was not compiled; to see why: $VENV/bin/python setup.py build_ext --inplace"
-wanted >"$STAMP.part"
+stamp_content >"$STAMP.part"
 mv "$STAMP.part" "$STAMP"
 say "set up: $VENV ($("$VENV/bin/python" --version), $(du -sh "$VENV" | cut -f1))"

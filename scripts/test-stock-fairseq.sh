@@ -21,7 +21,7 @@ if [ $# -eq 0 ]; then SUMMARY=${SUMMARY:-results/stock-fairseq.txt}; fi
 WORKERS=${WORKERS:-2}
 STAMP="$VENV_STOCK/.setup-stamp"
 
-wanted() {
+stamp_content() {
   pwd -P
   checksum_of requirements/stock.txt requirements/stock-build.txt setup.py pyproject.toml "${BASH_SOURCE[0]}" \
     diet_mt/kernels/cpu.cpp diet_mt/kernels/step.inc diet_mt/kernels/int8.inc
@@ -30,7 +30,7 @@ wanted() {
 pip() { "$VENV_STOCK/bin/python" -m pip --disable-pip-version-check "$@" </dev/null; }
 
 set_up() {
-  if [ -f "$STAMP" ] && [ "$(cat "$STAMP")" = "$(wanted)" ]; then return 0; fi
+  if [ -f "$STAMP" ] && [ "$(cat "$STAMP")" = "$(stamp_content)" ]; then return 0; fi
   local version
   version=$(python_version "$PYTHON310")
   [ "$version" = 3.10 ] ||
@@ -50,7 +50,7 @@ set_up() {
   "$VENV_STOCK/bin/python" -c 'from fairseq.data import data_utils_fast, token_block_utils_fast'
   say "== 3/3 diet_mt"
   pip install --no-build-isolation --no-deps --editable .
-  wanted >"$STAMP.part"
+  stamp_content >"$STAMP.part"
   mv "$STAMP.part" "$STAMP"
 }
 

@@ -401,7 +401,7 @@ def test_diet_mt_trains_in_bfloat16(place: Path) -> None:
     """Validation with BLEU included."""
     more = ("--gpus", 1, "--precision", "auto", "--max-update", 5)
     printed = finish(start(*training("auto", *more), cwd=place, **SEEN))
-    assert "1 x 1 GPUs, bf16, batches of 400 tokens, 2 for an update: 800 tokens" in printed
+    assert "1 x 1 GPUs, bf16, 2 x 400 tokens on each: 800 tokens for an update" in printed
     log = (place / "auto" / "train.log").read_text(encoding="utf-8")
     assert USED.search(log)
     assert re.search(r"\| bleu [\d.]+ .*\| num_updates 5\b", log)

@@ -115,21 +115,21 @@ EXPORT void best_float(const void* call) { RUN(singles::best(call)); }
 EXPORT void best_double(const void* call) { RUN(doubles::best(call)); }
 EXPORT void multiply_float(const void* call) { RUN_INT8(multiply(call)); }
 
-EXPORT void log_sums_float(const float* x, int64_t rows, int64_t stride, int64_t n, float* found) {
-  RUN(singles::log_sums(x, rows, stride, n, found));
+EXPORT void log_sums_float(const float* x, int64_t rows, int64_t stride, int64_t n, float* out) {
+  RUN(singles::log_sums(x, rows, stride, n, out));
 }
-EXPORT void log_sums_double(const double* x, int64_t rows, int64_t stride, int64_t n, double* found) {
-  RUN(doubles::log_sums(x, rows, stride, n, found));
+EXPORT void log_sums_double(const double* x, int64_t rows, int64_t stride, int64_t n, double* out) {
+  RUN(doubles::log_sums(x, rows, stride, n, out));
 }
 
 // Finds `rows` slots below `capacity` that no hypothesis has read; returns how many there are.
 EXPORT int64_t free_slots(const int32_t* slots, int64_t rows, int64_t stride, int64_t length,
-                          int64_t capacity, int32_t* found) {
+                          int64_t capacity, int32_t* out) {
   std::vector<uint8_t> taken(capacity, 0);
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t t = 0; t < length; ++t) taken[slots[r * stride + t]] = 1;
   int64_t count = 0;
   for (int64_t slot = 0; slot < capacity && count < rows; ++slot)
-    if (!taken[slot]) found[count++] = static_cast<int32_t>(slot);
+    if (!taken[slot]) out[count++] = static_cast<int32_t>(slot);
   return count;
 }
