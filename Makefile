@@ -22,7 +22,7 @@ help: ## print this list
 setup: ## create the environment .venv (four minutes the first time, then nothing)
 	@PYTHON="$(PYTHON)" VENV="$(VENV)" bash scripts/setup.sh
 
-demo: setup ## train, decode and score four tiny models (8 to 16 minutes on two cores)
+demo: setup ## train, decode and score four tiny models (4 to 16 minutes on two cores)
 	@$(IN_VENV) python -m diet_mt sweep demo
 
 results: setup ## regenerate the tables and pictures of results/ from the rows (15 minutes)

@@ -106,6 +106,8 @@ setup(
         "cleaning": ["py3langid"],
         # diet-mt export, and the runtime of its ONNX files.
         "export": ["ctranslate2>=4.6,<5", "onnx", "onnxruntime", "onnxscript", "torch>=2.7"],
+        # Pictures.
+        "report": ["matplotlib", "pillow"],
         "fairseq": [
             'fairseq-fixed==0.12.3.1; python_version >= "3.11"',
             'fairseq==0.12.2; python_version < "3.11"',

@@ -12,8 +12,9 @@ from .commands.runner import Runner
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "adding-an-encoding.md").read_text(encoding="utf-8")
-# Tests whose expectations come from the row of tests/positions/cases.py.
+# Tests whose expectations come from the row of tests/positions/cases.py, and the budget of lines.
 TESTS = (
+    "tests/test_budget.py",
     "tests/models/test_golden.py",
     "tests/positions/test_encodings.py",
     "tests/positions/test_registry.py",
@@ -90,7 +91,7 @@ def test_it_has_architectures_and_a_color_and_learns(runner: Runner, copy: Path)
 
 def test_its_row_is_all_that_the_tests_need(runner: Runner, copy: Path) -> None:
     program = copy / "run.py"
-    arguments = [*TESTS, "-q", "-n0", "-k", "tisa or every_encoding", "--write-golden"]
+    arguments = [*TESTS, "-q", "-n0", "-k", "tisa or every_encoding or budget", "--write-golden"]
     program.write_text(
         f"import os, sys\nos.chdir({str(copy)!r})\nsys.path.insert(0, {str(copy)!r})\n"
         f"import pytest\nsys.exit(pytest.main({arguments!r}))\n"

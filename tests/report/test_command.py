@@ -80,3 +80,36 @@ def test_the_tables_of_our_pages_are_made_of_their_rows(
         rows = sorted(map(str, Path("results/tasks").glob("*.jsonl")))
         words = ["leaderboard", *rows, "--format", "markdown", "--out", page]
     assert called(*words, "--check") == 0
+
+
+@pytest.mark.parametrize(
+    ("page", "command"),
+    [
+        ("lengths.md", "lengths multi30k.en-de.jsonl --buckets 5"),
+        ("joined/lengths.md", "lengths joined/multi30k.en-de.joined.jsonl --by-test-set"),
+        ("joined/training.md", "lengths joined/multi30k.en-de.joined-training.jsonl --by-test-set"),
+        *(
+            pytest.param(f"{folder}/heads.md", f"figures --out {folder}", marks=pytest.mark.slow)
+            for folder in ("figures", "figures/cs-en", "figures/mlm")
+        ),
+    ],
+)
+def test_tables_without_a_check_of_their_own(
+    page: str, command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The commands of scripts/results.sh."""
+    monkeypatch.chdir(ROOT / "results")
+    assert called(*command.split(), "--format", "markdown") == 0
+    assert capsys.readouterr().out == Path(page).read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_our_page_is_made_of_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    rows = [
+        str(path)
+        for part in (".", "short", "joined", "tasks")
+        for path in sorted(Path("results", part).glob("*.jsonl"))
+    ]
+    words = ["leaderboard", *rows, "--format", "html", "--out", "results/leaderboard.html"]
+    assert called(*words, "--check") == 0
