@@ -10,12 +10,11 @@ import os
 import re
 import sys
 from pathlib import Path
-from types import TracebackType
 from typing import Callable, Iterator, Optional, Type
 
 import yaml
 
-from ..system.errors import UserError, printable
+from ..system.errors import UserError, one_liners, printable
 
 TRACEBACK_VARIABLE = "DIET_MT_TRACEBACK"
 
@@ -48,6 +47,9 @@ def one_line(error: BaseException) -> Optional[str]:
     return f"{text}; check the path" if isinstance(error, _WRONG_PATH) else None
 
 
+one_liners.append(one_line)
+
+
 def _chain(error: BaseException) -> Iterator[BaseException]:
     """An error and its causes."""
     link: Optional[BaseException] = error
@@ -59,10 +61,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def excepthook(
-    original: Callable[..., object],
-    kind: Type[BaseException],
-    error: BaseException,
-    trace: Optional[TracebackType],
+    original: Callable[..., object], kind: Type[BaseException], error: BaseException, trace: object
 ) -> None:
     """Prints ``error: <line>`` instead of a traceback, for an input error of a fairseq command.
 

@@ -16,7 +16,7 @@ from dataclasses import MISSING
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from .errors import UserError, printable
+from .errors import UserError, one_liners, printable
 
 OPTION = "option"  # key of the Option in the metadata of a field
 LARGEST_SEED = 2**31 - 1  # half of numpy's limit, because fairseq adds the epoch
@@ -168,9 +168,7 @@ def run(main: Callable[[], int | None]) -> int:
         print("error: interrupted; run again to continue", file=sys.stderr)
         return 128 + (interrupt.args[0] if interrupt.args else signal.SIGINT)
     except Exception as error:
-        # fairseq raises plain exceptions; error_lines.py has messages for them.
-        patch = sys.modules.get("diet_mt.fairseq_patches.error_lines")
-        line = patch.one_line(error) if patch else None
+        line = next(filter(None, (one_line(error) for one_line in one_liners)), None)
         if line is None:
             raise
         print(f"error: {line}", file=sys.stderr)
