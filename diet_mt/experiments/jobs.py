@@ -124,8 +124,7 @@ def execute(run: Run, env: Mapping[str, str], log_name: str = LOG) -> Job:
             reason = f"{error.filename or log}: {error.strerror}"
         if reason:
             name = " ".join(words[: 2 if words[0] == PROGRAM else 1])
-            where = "" if "(all of it in " in reason else f" (all of it in {log})"
-            return f"{run.name}: {name}: {reason.removeprefix('error: ')}{where}"
+            return f"{run.name}: {name}: {reason.removeprefix('error: ')} (log: {log})"
     return ""
 
 
@@ -237,7 +236,7 @@ def _submitted(run: Run, job: submitit.Job[str]) -> Job:
         return next(filter(None, job.results()), "")
     except (FailedJobError, UncompletedJobError) as error:
         last = str(error).strip().split("\n")[-1]
-        return f"{run.name}: job {job.job_id}: {last} (all of it in {job.paths.stderr})"
+        return f"{run.name}: job {job.job_id}: {last} (log: {job.paths.stderr})"
 
 
 def parameters(given: Mapping[str, str]) -> dict[str, Any]:

@@ -160,7 +160,7 @@ def why(status: int, log: Path) -> str:
         newest = max(files, key=lambda path: path.stat().st_mtime_ns, default=None)
         target = newest.with_suffix("") if newest else log.parent
         reason = f"no space is left for {target}; make room and run again"
-    return f"{reason} (all of it in {log})"
+    return f"{reason} (log: {log})"
 
 
 def is_full(folder: Path, output: str) -> bool:
