@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from ..system.engine import alone
 from ..system.errors import UserError
 from ..system.files import make_folder, read_text, write_text
 from ..system.process import module, run_child, why
-from ..system.progress import say, tail_of, training_status
+from ..system.progress import say, tail_of, teller, training_status
 from .fairseq_command import Options, Training, whole
 
 _TIME_IS_UP = b"due to cumulative_training_time"
@@ -151,15 +150,8 @@ def _write_command(training: Training) -> None:
 
 def _run(training: Training, log: Path) -> None:
     """Runs fairseq-train, prints each new status. Raises :class:`UserError` if it fails."""
-    started, printed = time.monotonic(), ""
-
-    def tell() -> None:
-        nonlocal printed
-        status = training_status(tail_of(log), training.command()) or "starting"
-        if status != printed:
-            printed = status
-            say(f"{training.save}: {status}, {time.monotonic() - started:.0f} s")
-
+    command = training.command()
+    tell = teller(training.save, lambda: training_status(tail_of(log), command) or "starting")
     if training.note:
         say(training.note)
     say(f"{training.save}: training; its log is {log}")

@@ -4,8 +4,7 @@ import re
 from collections.abc import Callable
 
 _LONGEST = 800  # characters of a message
-# Functions of other packages: the message for an error in the user's input, None for another error.
-one_liners: list[Callable[[BaseException], str | None]] = []
+one_liners: list[Callable[[BaseException], str | None]] = []  # of errors that other packages raise
 
 
 def printable(text: str, limit: int = _LONGEST) -> str:

@@ -17,7 +17,6 @@ import subprocess
 import sys
 import sysconfig
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
@@ -179,16 +178,7 @@ def size_of(path: Path) -> int:
 
 
 def _growth(name: str, path: Path) -> Callable[[], None]:
-    """A function that prints the size of ``path`` if it has changed."""
-    started, printed = time.monotonic(), -1
-
-    def tell() -> None:
-        nonlocal printed
-        if (size := size_of(path)) != printed:
-            printed, seconds = size, time.monotonic() - started
-            progress.say(f"{name}: {size / 1e6:,.1f} MB so far, {seconds:.0f} s")
-
-    return tell
+    return progress.teller(name, lambda: f"{size_of(path) / 1e6:,.1f} MB so far")
 
 
 def watch(name: str, command: Sequence[str], log: Path, grows: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from operator import length_hint
 from pathlib import Path
 from typing import TypeVar
@@ -34,6 +34,19 @@ def duration(seconds: float) -> str:
     """``3 min 20 s``"""
     minutes, rest = divmod(int(seconds), 60)
     return f"{minutes // 60} h {minutes % 60} min" if minutes >= 600 else f"{minutes} min {rest} s"
+
+
+def teller(name: object, status: Callable[[], str]) -> Callable[[], None]:
+    """A function that prints ``status()``, with the seconds since this call, if it has changed."""
+    started, printed = time.monotonic(), ""
+
+    def tell() -> None:
+        nonlocal printed
+        if (line := status()) != printed:
+            printed = line
+            say(f"{name}: {line}, {time.monotonic() - started:.0f} s")
+
+    return tell
 
 
 class Progress:
