@@ -84,8 +84,7 @@ def alone(folder: Path, wait_s: float = 0) -> Iterator[None]:
             say(f"{folder}: waiting for another process")
             lock.acquire(timeout=wait_s if wait_s < math.inf else -1, poll_interval=0.1)
     except Timeout:
-        message = f"{folder}: in use by another process; wait for its end, or end it"
-        raise UserError(message) from None
+        raise UserError(f"{folder}: in use by another process; wait for it, or end it") from None
     except OSError as error:
         why = error.strerror or error
         raise UserError(f"{folder}: cannot be written ({why}); choose another folder") from None

@@ -201,8 +201,7 @@ def writing_bytes(path: Path) -> Iterator[IO[bytes]]:
         if not error.errno or error.filename not in (None, str(part)):
             raise
         hint = "; make room and run again" if error.errno in _FULL else ""
-        what = f"cannot be written ({error.strerror or error}){hint}"
-        raise UserError(f"{path}: {what}") from None
+        raise UserError(f"{path}: cannot be written ({error.strerror or error}){hint}") from None
 
 
 def _untruncated(path: str, flags: int) -> int:

@@ -75,8 +75,7 @@ def python_module(name: str, *words: str) -> list[str]:
 
 def environment() -> dict[str, str]:
     """Environment of a child: unbuffered output in UTF-8, and this copy of the package."""
-    variables = dict(os.environ)
-    variables |= {"PYTHONUNBUFFERED": "1", "PYTHONUTF8": "1"}
+    variables = os.environ | {"PYTHONUNBUFFERED": "1", "PYTHONUTF8": "1"}
     variables["PYTHONIOENCODING"] = "utf-8:backslashreplace"
     if str(_CHECKOUT) not in sysconfig.get_paths().values():  # not an installed package
         path = filter(None, [str(_CHECKOUT), variables.get("PYTHONPATH")])
