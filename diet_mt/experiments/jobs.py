@@ -298,4 +298,10 @@ def _in_queue(run: Run, cluster: str) -> submitit.Job[str] | None:
     job: submitit.Job[str] = submitit.SlurmJob(
         file.parent, file.read_text(encoding="utf-8").strip()
     )
-    return None if job.done(force_check=True) else job
+    if job.done(force_check=True):
+        return None
+    if job.state == "UNKNOWN":  # not yet in the accounting, purged from it, or there is none
+        ids = f"{job.job_id},{job.job_id}"  # squeue fails for a single unknown id
+        queue = subprocess.run(["squeue", "--noheader", "--jobs", ids], stdout=subprocess.PIPE)
+        return job if queue.returncode or queue.stdout else None
+    return job

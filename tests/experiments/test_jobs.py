@@ -201,10 +201,11 @@ def test_options_of_slurm() -> None:
 
 @pytest.fixture
 def slurm(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """sbatch stores its script and does nothing; sacct prints what state.txt has."""
+    """sbatch only stores its script; sacct prints what state.txt has; squeue runs queue.sh."""
     programs = {
         "sbatch": f'cp "$1" {here}/submitted.$$; echo Submitted batch job 1234',
         "sacct": f"printf 'JobID|State|NodeList\\n1234|%s|a\\n' \"$(cat {here}/state.txt)\"",
+        "squeue": f". {here}/queue.sh",
         "srun": "exit 1",
     }
     (here / "bin").mkdir()
@@ -227,7 +228,13 @@ def test_what_slurm_is_given(slurm: Path) -> None:
     # Again: the job is in the queue, so nothing is submitted.
     assert sweep(*words) == 0
     assert [*slurm.glob("submitted.*")] == [script]
+    # The accounting lacks it: as squeue says, and if that fails, it is still in the queue.
+    (slurm / "state.txt").write_text("", encoding="utf-8")
+    for queue, count in (("echo 1234", 1), ("exit 1", 1), ("", 2)):
+        (slurm / "queue.sh").write_text(queue, encoding="utf-8")
+        assert sweep(*words) == 0
+        assert len([*slurm.glob("submitted.*")]) == count
     # It has ended, and left nothing: another one.
     (slurm / "state.txt").write_text("FAILED", encoding="utf-8")
     assert sweep(*words) == 0
-    assert len([*slurm.glob("submitted.*")]) == 2
+    assert len([*slurm.glob("submitted.*")]) == 3
