@@ -228,7 +228,7 @@ def xnli_files(folder: Path, kind: str) -> list[Path]:
 
 
 def read_languages(paths: Iterable[Path], bad_rows: str = REFUSE) -> dict[str, list[Example]]:
-    """Language -> its examples. Each language must be in a single file."""
+    """Language -> its examples. Raises UserError for a language in several files."""
 
     def make(row: dict[str, str], where: str, _: int) -> tuple[str, Example]:
         language, sentences = row["language"], (row["sentence1"], row["sentence2"])
@@ -249,7 +249,7 @@ def read_languages(paths: Iterable[Path], bad_rows: str = REFUSE) -> dict[str, l
 
 
 def write_xnli(folder: Path, glue: Path, out: Path, bad_rows: str = REFUSE) -> None:
-    """Writes the raw folder of XNLI; the dev files must have English."""
+    """Writes the raw folder of XNLI. Raises UserError without an English dev set."""
     languages = {
         kind: read_languages(xnli_files(folder, name), bad_rows)
         for kind, name in XNLI_SPLITS.items()

@@ -57,7 +57,7 @@ def prepare(
 
 
 def read_questions(file: Path, language: str, scoring: str, need_answers: bool) -> list[Question]:
-    """The questions of a file whose language has this scoring; ``need_answers``: to train on."""
+    """Questions of a file. Raises UserError if ``need_answers`` and one has none."""
     if scoring == "mlqa":
         need_rules(language)
     questions = read_squad(file)
@@ -68,7 +68,7 @@ def read_questions(file: Path, language: str, scoring: str, need_answers: bool) 
 
 
 def check_source(file: Path, out: Path) -> None:
-    """Refuses a folder ``out`` that was not made of the content of ``file``."""
+    """Raises UserError unless the folder ``out`` was made of the content of ``file``."""
     if read_about(out).sha256 != hashlib.sha256(raw_bytes(file)).hexdigest():
         hint = "remove it, or give another --out"
         raise UserError(f"{out}: made from other content than {file}; {hint}")
@@ -84,7 +84,7 @@ def preparation(
     language: str,
     sizes: WindowSizes,
 ) -> Preparation:
-    """``collections``: folders of test sets, by the keys of ``squad.NAMES``."""
+    """``collections``: folders by the keys of ``squad.NAMES``. Raises UserError for equal files."""
     for file in (train, valid):
         need_file(file, "file; give SQuAD's JSON, plain or gzipped")
     if train.resolve() == valid.resolve():

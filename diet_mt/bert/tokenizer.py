@@ -149,7 +149,7 @@ _KINDS = {WORDPIECE: WordPiece, SENTENCEPIECE: SentencePiece}
 
 
 def file_of(folder: Path) -> Path:
-    """The file of the one tokenizer in ``folder``."""
+    """The file of the tokenizer in ``folder``. Raises UserError unless there is exactly one."""
     names = [name for name in _KINDS if (folder / name).is_file()]
     if len(names) == 1:
         return folder / names[0]
@@ -185,7 +185,7 @@ def say_unknown(name: str, unknown: int, pieces: int) -> None:
 
 
 def checksum_of(folder: Path) -> str:
-    """Checksum of the dictionary and the tokenizer, CRC-SIZE, as ``cat ... | cksum`` prints it."""
+    """``cat ... | cksum`` of dictionary and tokenizer, CRC-SIZE. Raises UserError without them."""
     dictionary = folder / "dict.txt"
     if not dictionary.is_file():
         raise UserError(f"{folder}: no dict.txt; give the bin folder that diet-mt prepare mlm made")
@@ -200,7 +200,7 @@ def posix_cksum(data: bytes) -> str:
 
 
 def learn_wordpiece(files: Iterable[Path], out: Path, size: int, *, cased: bool = False) -> None:
-    """Learns WordPiece from all files together and writes the tokenizer to ``out``.
+    """Learns WordPiece of all files and writes it to ``out``. Raises UserError for another size.
 
     Control characters are dropped, CJK characters and punctuation stand alone, and unless the model
     is cased, letters become small and lose their accents. ``size``: with fairseq's five symbols.

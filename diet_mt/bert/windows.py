@@ -192,7 +192,7 @@ def write_features(folder: Path, features: Features, squad: bytes, about: About)
 
 
 def read_about(folder: Path) -> About:
-    """The description of a split that this version can read."""
+    """The description of a split. Raises UserError if this version cannot read it."""
     file = folder / "about.json"
     try:
         about = About(**json.loads(file.read_text(encoding="utf-8")))
@@ -206,7 +206,7 @@ def read_about(folder: Path) -> About:
 
 
 def read_features(folder: Path) -> Features:
-    """The arrays of a split, mapped into memory, not read; their shapes must fit."""
+    """The arrays of a split, mapped into memory, not read. Raises UserError for damaged ones."""
     try:
         paths = (folder / f"{name}.npy" for name in _ARRAYS)
         features = Features(*(np.load(path, mmap_mode="r", allow_pickle=False) for path in paths))

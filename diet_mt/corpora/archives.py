@@ -95,7 +95,7 @@ def concatenate(stems: Sequence[Path], langs: tuple[str, str], out: Path) -> int
 
 
 def segments_of(source: Path, target: Path) -> list[tuple[str, str]]:
-    """Sentence pairs of two SGML files of equal length."""
+    """Sentence pairs of two SGML files. Raises UserError for different numbers of sentences."""
     sides = read_segments(source), read_segments(target)
     if len(sides[0]) != len(sides[1]):
         raise UserError(f"{source}: {len(sides[0])} segments, but {target} has {len(sides[1])}")
@@ -103,7 +103,7 @@ def segments_of(source: Path, target: Path) -> list[tuple[str, str]]:
 
 
 def read_segments(path: Path) -> list[str]:
-    """The sentences of an SGML file, with entities replaced and white space normalized.
+    """Sentences of an SGML file, as plain text. Raises UserError if incomplete, empty or not UTF-8.
 
     WMT's files are not valid SGML; like SacreBLEU, this only searches for ``<seg>...</seg>``.
     """
@@ -163,8 +163,8 @@ def office(out: Path, text: TextSettings, source: Source) -> Preparation:
 
 
 def messages(archive: Path, lang: str) -> list[list[Pair]]:
-    """The messages of each translated file, in the order of paths: 4 to 100 English words, 3 to 100
-    words of another text, and a longer side of less than 2.5 times the characters.
+    """Messages of each translated file, by path: 4 to 100 English words, 3 to 100 of another text,
+    and a longer side of less than 2.5 times the characters. Raises UserError for a damaged file.
     """
     files = {}
     try:

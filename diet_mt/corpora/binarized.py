@@ -110,7 +110,7 @@ def write_dictionary(symbols: Iterable[str], out: Path, later: int = 0) -> None:
 
 
 def bin_folder(data: Path) -> Path:
-    """The folder with binarized data: ``data/bin`` of a prepared corpus, or ``data`` itself."""
+    """Folder of binarized data: ``data/bin`` or ``data``. Raises UserError if there is none."""
     # "bin" first: a corpus may also have a dictionary outside of it.
     for folder in (data / "bin", data):
         if folder.is_dir() and any(folder.glob("dict*.txt")):
@@ -120,7 +120,7 @@ def bin_folder(data: Path) -> Path:
 
 
 def language_pair(data: Path, subset: str = "") -> tuple[str, str]:
-    """Source and target language of ``subset``, or of any subset, in a binarized folder."""
+    """Source and target language of ``subset``, default any. Raises UserError without pairs."""
     part = re.escape(subset) or "[^.]+"
     pattern = re.compile(rf"{part}\.([^.-]+)-([^.-]+)\.\1\.(idx|bin)")
     names = sorted(path.name for path in data.iterdir()) if data.is_dir() else []

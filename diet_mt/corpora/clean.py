@@ -222,7 +222,7 @@ def clean_corpus(source: Path, out: Path, limits: Limits, counts: Path, workers:
 
 
 def clean_files(source: Path, out: Path, limits: Limits, workers: int) -> Cleaned:
-    """Writes ``out/train.LANG`` from ``source/train.LANG``; returns counts without pairs."""
+    """Writes ``out/train.LANG``; returns counts, without pairs. Raises UserError if none remain."""
     total, progress = Cleaned(), Progress("pairs")
     seen: set[bytes] = set()
     files = [f"train.{lang}" for lang in limits.langs]

@@ -43,7 +43,7 @@ _TIMEOUT = 60  # seconds without data
 
 
 def corpora(path: Path | None = None) -> dict[str, Any]:
-    """Corpus -> entry in a YAML file, by default ``corpora.yaml``."""
+    """Corpus -> entry in a YAML file, by default ``corpora.yaml``. Raises UserError if invalid."""
     path = path or CORPORA
     try:
         entries = yaml.safe_load(raw_bytes(path))
@@ -216,7 +216,7 @@ def _transfer(url: str, part: Path, size: int | None) -> None:
 
 
 def extract(archive: Path, out: Path, members: Iterable[str]) -> None:
-    """Extracts members of a .tgz that do not exist yet to ``out``, without their folders."""
+    """Extracts .tgz members that ``out`` lacks, without folders. Raises UserError if incomplete."""
     every = {name: out / Path(name).name for name in members}
     missing = {name: path for name, path in every.items() if not path.exists()}
     make_folder(out)

@@ -36,7 +36,7 @@ def learn(
 ) -> None:
     """Learns ``size`` pieces from at most ``sample`` sentences of all files together.
 
-    ``coverage``: share of the characters of the text that the pieces cover, 0 to 1.
+    ``coverage``: share of the text's characters, 0 to 1. Raises UserError for an invalid ``size``.
     """
     sentencepiece.set_random_generator_seed(_SEED)
     with writing_bytes(out) as model:

@@ -109,7 +109,7 @@ def newstest(
 
 
 def years_in(text: str) -> list[int]:
-    """The years of a text such as ``2008-2010,2012``."""
+    """The years of a text such as ``2008-2010,2012``. Raises UserError for other text."""
     years: list[int] = []
     for part in text.split(","):
         span = re.fullmatch(r"(\d{4})(?:-(\d{4}))?", part)
@@ -205,7 +205,7 @@ def _copied(sides: tuple[Path, Path], to: Path) -> Iterator[Pair]:
 
 
 def demo(out: Path, text: TextSettings, sizes: dict[str, int]) -> Preparation:
-    """The preparation of the first ``sizes[split]`` pairs of each split of the demo corpus."""
+    """The first ``sizes[split]`` pairs of the demo corpus. Raises UserError for too large sizes."""
     for split, size in sizes.items():
         if size > DEMO_SIZES[split]:
             raise UserError(f"--{split}-pairs {size}: the demo corpus has {DEMO_SIZES[split]}")

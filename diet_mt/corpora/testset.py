@@ -47,7 +47,7 @@ def _reversed(pair: str) -> str:
 
 def sentences(name: str, pair: str, archive: Path | None = None) -> tuple[list[str], list[str]]:
     """Sources and references of a test set. ``pair``: source and target, such as de-en;
-    ``archive``: a verified copy of the file that SacreBLEU would download.
+    ``archive``: a verified copy of SacreBLEU's file. Raises UserError if the set is unavailable.
     """
     dataset = dataset_of(name, pair)
     usual = dataset.data or [], dataset.md5

@@ -47,9 +47,9 @@ def visible_gpus() -> list[tuple[int, int]]:
 
 
 def choose(gpus: str, precision: str, seen: list[tuple[int, int]]) -> tuple[int, str]:
-    """Number of GPUs and precision. ``seen``: compute capabilities of the visible GPUs.
+    """Number of GPUs, and precision. Raises UserError for an invalid number.
 
-    ``auto``: all of these; bf16 if all used GPUs support it, otherwise fp16; fp32 on CPUs.
+    ``auto``: all of ``seen`` (compute capabilities); bf16 if all support it, else fp16; CPU: fp32.
     """
     if gpus != "auto" and not gpus.isdecimal():
         raise UserError(f"--gpus {gpus}: give a number or auto")

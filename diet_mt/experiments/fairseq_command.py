@@ -105,7 +105,7 @@ def whole(options: Options, name: str, default: int = 0) -> int:
 
 
 def translation(data: Path, arch: str, request: TrainingRequest) -> Training:
-    """The training of the translation model ``arch`` on ``data`` or ``data/bin``.
+    """Training of ``arch`` on ``data`` or ``data/bin``. Raises UserError for invalid options.
 
     If the data does not exist yet, the name of the folder determines the kind of subwords.
     """
@@ -135,7 +135,7 @@ def translation(data: Path, arch: str, request: TrainingRequest) -> Training:
 
 
 def masked_lm(data: Path, system: str, size: str, request: TrainingRequest) -> Training:
-    """The pretraining of ``roberta_SYSTEM_SIZE`` on ``data`` or ``data/bin``."""
+    """Pretraining of ``roberta_SYSTEM_SIZE`` on ``data``. Raises UserError for invalid options."""
     folder = data if request.planned and not data.exists() else bin_folder(data)
     system = system.replace("-", "_")
     fixed = {"arch": [f"roberta_{system}_{size}"], "log-format": ["json"]}
@@ -243,7 +243,7 @@ def placed(
     """The training on the devices of the identical machines; changes ``options`` in place.
 
     ``share``: for dividing the recipe's update: unit ("tokens"), fairseq's option for the size of a
-    batch ("max-tokens"), and the maximum on a device.
+    batch ("max-tokens"), and the maximum on a device. Raises UserError for conflicting options.
     """
     machines = request.machines
     precision = machines.precision or one(options, "precision", "auto")

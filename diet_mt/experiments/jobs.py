@@ -240,7 +240,7 @@ def _submitted(run: Run, job: submitit.Job[str]) -> Job:
 
 
 def parameters(given: Mapping[str, str]) -> dict[str, Any]:
-    """Arguments for submitit's ``update_parameters``, from options of Slurm or submitit."""
+    """Options of Slurm or submitit for ``update_parameters``. Raises UserError for invalid ones."""
     types = submitit.AutoExecutor._typed_parameters()
     known = {*_OWN_NAMES, *types, *SlurmExecutor._valid_parameters()}
     options: dict[str, Any] = {"timeout_min": MINUTES}

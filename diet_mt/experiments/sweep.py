@@ -178,7 +178,7 @@ def value_of(given: object, where: str) -> Value:
 
 
 def value_in(text: str, where: str) -> Value:
-    """A value of the command line: text, or a list in YAML, ``[a, 'b, c']``; empty: no text."""
+    """Command-line value: text, empty or ``[a, 'b, c']``. Raises UserError for invalid YAML."""
     if text[:1] != "[":
         return text or []
     try:
@@ -188,7 +188,7 @@ def value_in(text: str, where: str) -> Value:
 
 
 def filled(text: str, variables: Variables, where: str) -> list[str]:
-    """``text`` with its variables filled in, for each combination of values of lists."""
+    """``text`` for each combination of its variables' values. Raises UserError for unknown ones."""
     try:
         fields = [name for _, name, _, _ in string.Formatter().parse(text) if name is not None]
     except ValueError as error:
@@ -217,7 +217,7 @@ def _one(text: str, variables: Variables, where: str) -> str:
 
 def command(text: str, runs: Sequence[Variables], where: str) -> Command:
     """The words of a command, split as by a shell and filled with the variables of runs: each word
-    is repeated for each of its different fillings.
+    is repeated for each of its different fillings. Raises UserError for an empty command.
     """
     words = [
         each

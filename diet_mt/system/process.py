@@ -90,7 +90,7 @@ def start(
     err: IO[bytes] | None = None,
     env: Mapping[str, str] | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Starts a program that ends with this one; ``env``: default :func:`environment`."""
+    """Starts a program that ends with this one. Raises UserError if it cannot be run."""
     try:
         return subprocess.Popen(
             command,
@@ -181,7 +181,7 @@ def _growth(name: str, path: Path) -> Callable[[], None]:
 
 
 def watch(name: str, command: Sequence[str], log: Path, grows: Path) -> None:
-    """Runs a program with its output in ``log``, and prints the size of ``grows`` meanwhile."""
+    """Runs a program, logs it and prints the size of ``grows``. Raises UserError if it fails."""
     with open(log, "wb") as output:
         status = run_child(command, out=output, tell=_growth(name, grows))
     if status:
