@@ -7,7 +7,7 @@ includes another recipe: mappings are merged recursively, and other values are r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,9 +58,11 @@ def find(name: str) -> Path:
     raise UserError(unknown("recipe", name, names(), f"; choose from {main}, or give a file"))
 
 
-def read(name: str) -> dict[str, Any]:
+def read(name: str, extended: Sequence[Path] = ()) -> dict[str, Any]:
     """All sections of a recipe, including extended ones. Raises :class:`UserError` if invalid."""
     path = find(name)
+    if path in extended:
+        raise UserError(f"{path}: extends itself, through {extended[-1]}")
     try:
         sections = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, ValueError) as error:  # ValueError: a date, or not UTF-8
@@ -72,7 +74,7 @@ def read(name: str) -> dict[str, Any]:
             hint = f"; there are {', '.join(sorted(SECTIONS))}"
             raise UserError(f"{path}: {unknown('section', str(section), SECTIONS, hint)}")
     base = sections.pop("extends", None)
-    return sections if base is None else _merge(read(str(base)), sections)
+    return sections if base is None else _merge(read(str(base), (*extended, path)), sections)
 
 
 def load(name: str) -> Recipe:

@@ -64,12 +64,13 @@ def test_a_recipe_extends_another(tmp_path: Path) -> None:
         ("about: nothing", "no section training"),
         ("- lr", "own.yaml"),
         ("training: {lr: 1}\n\tlr: 2", "line 2"),
+        ("extends: OWN", "own.yaml: extends itself"),
         ("extends: multi31k", "multi31k; did you mean multi30k?"),
     ],
 )
 def test_a_wrong_recipe_is_one_line(tmp_path: Path, text: str, datum: str) -> None:
     own = tmp_path / "own.yaml"
-    own.write_text(text, encoding="utf-8")
+    own.write_text(text.replace("OWN", str(own)), encoding="utf-8")
     with pytest.raises(UserError) as caught:
         recipes.load(str(own))
     assert datum in str(caught.value)
