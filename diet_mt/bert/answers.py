@@ -23,7 +23,7 @@ MAX_ANSWER = 30  # pieces, as in Devlin et al.'s published code
 
 @dataclass(frozen=True)
 class Candidate:
-    """Characters ``[begin, end)`` of a context, score the sum of both logits; 0 to 0: no answer."""
+    """Characters ``[begin, end)`` of a context; (0, 0) means no answer. Score: sum of logits."""
 
     begin: int
     end: int

@@ -26,7 +26,7 @@ class Limits:
     )
     language_chars: Positive = option("minimum characters of a side to identify its language", 40)
     certainty: NotNegative = option(
-        "probability of another language from which a pair is dropped; above 1: none", 0.9
+        "drop a pair if another language has at least this probability; above 1: drop none", 0.9
     )
 
 
