@@ -35,7 +35,7 @@ def test_training_text_is_joined_byte_by_byte(tmp_path: Path) -> None:
     assert source.endswith(b"\xef\xbb\xbfc\n\n")
     (tmp_path / "train.de").unlink()
     stem = _stem(tmp_path, "x", b"a\nb\nc\n", b"1\n2\n")
-    with pytest.raises(UserError, match=r"x\.de: 3 lines, but .*x\.en has 2"):
+    with pytest.raises(UserError, match=r"x\.de: 3 .*x\.en .*2"):
         archives.concatenate([stem], ("de", "en"), tmp_path)
     assert not (tmp_path / "train.de").exists()
 
@@ -55,7 +55,7 @@ def test_segments_of_sgml(tmp_path: Path) -> None:
     assert archives.read_segments(_sgml(tmp_path, text)) == segments
     source = _sgml(tmp_path, "<seg id='1'>a</seg>")
     assert archives.segments_of(source, _sgml(tmp_path, "<seg>b</seg>", "y")) == [("a", "b")]
-    with pytest.raises(UserError, match=r"x\.sgm: 1 segments, but .*y has 2"):
+    with pytest.raises(UserError, match=r"x\.sgm: 1 .*y .*2"):
         archives.segments_of(source, _sgml(tmp_path, "<seg>b</seg><seg>c</seg>", "y"))
     assert archives.unescape("&lt;a&gt; &quot;b&quot; &apos;c&apos;") == "<a> \"b\" 'c'"
     plain = archives.unescape("&amp;lt; &#228; &#x20AC; &copy AT&T &nbsp;")
@@ -65,8 +65,8 @@ def test_segments_of_sgml(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        (b"<doc></doc>", "0 segments begin"),
-        (b'<seg id="1">a</seg><seg id="2">b', "2 segments begin and 1 end"),
+        (b"<doc></doc>", ": 0 "),
+        (b'<seg id="1">a</seg><seg id="2">b', ": 2 .* 1 "),
         (b'<seg id="1">a</seg><seg id="2"> </seg>', "segment 2"),
         (b"<seg>\xff</seg>", "byte 5"),
     ],

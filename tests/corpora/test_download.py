@@ -66,7 +66,7 @@ def test_a_later_run_continues(
     server: Server, listed: Path, out: Path, name: str, part: str
 ) -> None:
     server.cut = 300
-    with pytest.raises(UserError, match=f"raw/{part}: download failed"):
+    with pytest.raises(UserError, match=f"raw/{part}: "):
         _get(listed, name, out)
     assert (out / f"{part}.part").read_bytes() == PACKED[:300]
     server.cut = None
@@ -86,9 +86,9 @@ def test_a_later_run_continues(
         ("train.de", PACKED[:-9], "train.de.gz"),
         ("train.de", PACKED[:200] + b"\0" * 50 + PACKED[250:], "train.de.gz"),
         ("train.de", b"<html>moved</html>", "train.de: 18 bytes"),
-        ("train.de", gzip.compress(b"x" * (64 << 20)), "more than 50 times"),
-        ("a.tgz", PACKED[:-1], f"has {len(PACKED) - 1} bytes, expected {len(PACKED)}"),
-        ("a.tgz", PACKED[:-1] + b"x", "not the expected a.tgz"),
+        ("train.de", gzip.compress(b"x" * (64 << 20)), "train.de.gz.* 50 "),
+        ("a.tgz", PACKED[:-1], f"a.tgz: .*{len(PACKED) - 1} .*{len(PACKED)}"),
+        ("a.tgz", PACKED[:-1] + b"x", "a.tgz"),
     ],
     ids=["other", "cut", "overwritten", "page", "bomb", "cut archive", "other archive"],
 )

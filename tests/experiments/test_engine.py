@@ -143,5 +143,5 @@ def test_a_lock_is_reentrant_and_free_afterwards(tmp_path: Path) -> None:
             raise ZeroDivisionError
     with held(tmp_path):
         pass
-    with pytest.raises(UserError, match="none: cannot be written"), alone(tmp_path / "none"):
+    with pytest.raises(UserError, match="/none: "), alone(tmp_path / "none"):
         pass

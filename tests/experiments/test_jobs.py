@@ -213,7 +213,6 @@ def slurm(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (here / "bin" / name).write_text(f"#!/bin/sh\n{does}\n", encoding="utf-8")
         (here / "bin" / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{here / 'bin'}{os.pathsep}{os.environ['PATH']}")
-    (here / "state.txt").write_text("RUNNING", encoding="utf-8")
     return here
 
 
@@ -221,20 +220,13 @@ def test_what_slurm_is_given(slurm: Path) -> None:
     words = ("mine.yaml", *ONE, "--slurm", "partition=gpu,gpus_per_node=8,time=90", "--no-wait")
     assert sweep(*words) == 0
     assert (slurm / "runs" / "prepare.done").exists(), "before the jobs, here"
-    [script] = slurm.glob("submitted.*")
-    text = script.read_text(encoding="utf-8")
+    [text] = (script.read_text(encoding="utf-8") for script in slurm.glob("submitted.*"))
     for option in ("partition=gpu", "gpus-per-node=8", "time=90", "job-name=none.1"):
         assert f"#SBATCH --{option}\n" in text
-    # Again: the job is in the queue, so nothing is submitted.
-    assert sweep(*words) == 0
-    assert [*slurm.glob("submitted.*")] == [script]
-    # The accounting lacks it: as squeue says, and if that fails, it is still in the queue.
-    (slurm / "state.txt").write_text("", encoding="utf-8")
-    for queue, count in (("echo 1234", 1), ("exit 1", 1), ("", 2)):
+    # Submitted again if it has ended without a result, or neither program knows it.
+    again = ("RUNNING", "", 1), ("", "echo 1", 1), ("", "exit 1", 1), ("", "", 2), ("FAILED", "", 3)
+    for state, queue, count in again:
+        (slurm / "state.txt").write_text(state, encoding="utf-8")
         (slurm / "queue.sh").write_text(queue, encoding="utf-8")
         assert sweep(*words) == 0
         assert len([*slurm.glob("submitted.*")]) == count
-    # It has ended, and left nothing: another one.
-    (slurm / "state.txt").write_text("FAILED", encoding="utf-8")
-    assert sweep(*words) == 0
-    assert len([*slurm.glob("submitted.*")]) == 3

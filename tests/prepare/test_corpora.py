@@ -150,7 +150,7 @@ def test_news(tmp_path: Path) -> None:
     assert [same[line] for line in english] == [line.replace("…", "") for line in czech]
     assert "mended\tWindows-1252 characters\t6\n" in (out / "clean.tsv").read_text()
     (news / "newstest2009.en-cs.cs").write_text("one\n")
-    with pytest.raises(UserError, match=r"newstest2009\.en-cs\.en: 30 lines, but .*\.cs has 1"):
+    with pytest.raises(UserError, match=r"newstest2009\.en-cs\.en: 30 .*\.cs .*1"):
         raw_of(recipes.newstest(tmp_path / "other", TextSettings(("en", "cs")), news, YEARS))
 
 
