@@ -81,8 +81,11 @@ REGISTERING = {(part, "__init__") for part in ("models", "tasks", "criterions", 
 
 # Under positions/, what encodings share; all other files there are encodings.
 SHARED = {"base", "factors", "options", "position_ids", "relative", "terms"}
-# Encodings that are made of others, as their papers define them, or share a base class with them.
+# Encodings that are made of others, as their papers define them, or share a base class with them;
+# and, elsewhere, files about a format that has some encodings: fairseq's and CTranslate2's.
 MADE_OF = {
+    "signature": {"absolute"},
+    "ctranslate2": {"rotary", "shaw"},
     "augmented": {"absolute"},
     "linformer": {"absolute", "diet"},
     "tupe": {"t5"},
@@ -140,9 +143,10 @@ def wrong_imports(source: str, module: tuple[str, ...]) -> list[str]:
             complaints.append(f"{where}imports inside the package are relative")
         elif not inside and top in sys.stdlib_module_names:
             continue
+        elif inside and _of_another_encoding(module, target):
+            complaints.append(f"{where}{module[-1]} imports the encoding {target[1]}")
         elif inside and top == part:
-            if _of_another_encoding(module, target):
-                complaints.append(f"{where}{module[1]} imports the encoding {target[1]}")
+            continue
         elif top not in allowed and (top != "plugin" or module not in REGISTERING):
             may = ", ".join(sorted({*allowed, STDLIB}))
             complaints.append(
@@ -152,10 +156,11 @@ def wrong_imports(source: str, module: tuple[str, ...]) -> list[str]:
 
 
 def _of_another_encoding(module: tuple[str, ...], target: tuple[str, ...]) -> bool:
-    """Whether a file under positions/ imports an encoding that it is not made of."""
-    if module[0] != "positions" or module[1] == "__init__" or len(target) < 2:
+    """Whether a file imports an encoding that it is not made of; REGISTRY may import all."""
+    if module == ("positions", "__init__") or target[:1] != ("positions",):
         return False
-    return target[1] not in SHARED | MADE_OF.get(module[1], set())
+    encodings = {name[-1] for name in SOURCES if name[0] == "positions"}
+    return bool(encodings.intersection(target[1:2]) - SHARED - MADE_OF.get(module[-1], set()))
 
 
 def _strings(node: ast.AST) -> set[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import json
 import logging
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Dict, List, Sequence, Tuple
 
@@ -22,12 +21,8 @@ from ..layers.multihead import AttentionCall, DecoderCall, for_layers
 from ..layers.run import LayerCache, source_keys
 from ..nn.attention import key_padding_bias
 from ..nn.batch import RightPadded
-from ..positions import REFUSE, AttentionPositions, PositionTerms, TokenPositions
-from ..positions.factors import FactorBias
-from ..positions.pope import PopePositions
-from ..positions.position_ids import as_tensor, distance_limits, read_table
-from ..positions.relative import ClippedPositions, RelativeBias
-from ..positions.rotary import RotaryPositions
+from ..positions import AttentionPositions, PositionTerms, TokenPositions
+from ..positions.position_ids import as_tensor
 from ..system.errors import UserError
 from ..system.files import write_text
 
@@ -45,34 +40,6 @@ class IndexedPositions(TokenPositions):
 
     def at(self, start: int, stop: int) -> Tensor:
         return self.get_buffer("values").index_select(0, torch.arange(start, stop))
-
-
-def tabulate(module: AttentionPositions) -> None:
-    """Replaces methods of ``module`` with look-ups in tables of all its positions.
-
-    A step would otherwise compute their entries each time.
-    """
-    own, shape = vars(module), module.shape
-    queries, keys = range(shape.max_queries), range(shape.max_keys)
-    if isinstance(module, RelativeBias):
-        window = module.by_distance(*distance_limits(queries, keys)).to(module.like.dtype)
-        own["by_distance"] = lambda lowest, highest: window
-    elif isinstance(module, FactorBias):
-        pair = module.factors(queries, keys)
-        own["factors"] = lambda *at: [
-            read_table(table, rows, REFUSE, dim=2) for table, rows in zip(pair, at, strict=True)
-        ]
-    elif isinstance(module, ClippedPositions):
-        furthest = min(module.clip, max(len(queries), len(keys)))
-        vectors = module.terms_up_to(furthest)
-        own["terms_up_to"] = lambda _, **at: [replace(each, **at) for each in vectors]
-    elif isinstance(module, (RotaryPositions, PopePositions)):
-        directions: List[Any] = module.terms(queries, keys)
-        if isinstance(module, RotaryPositions):  # ONNX has no complex numbers
-            directions = [
-                replace(each, rotation=torch.view_as_real(each.rotation)) for each in directions
-            ]
-        own["terms"] = lambda at, _: [each.step(at, 0) for each in directions]
 
 
 class Encoder(nn.Module):
@@ -206,9 +173,9 @@ def save(model: Any, task: Any, kind: str, folder: Path) -> None:
     lengths = model.encoder.max_source_positions, model.decoder.max_target_positions
     for stack, longest in zip((model.encoder, model.decoder), lengths, strict=True):
         stack.token_positions = IndexedPositions(stack.token_positions, longest)
-    for module in list(model.modules()):
+    for module in model.modules():
         if isinstance(module, AttentionPositions):
-            tabulate(module)
+            module.tabulate()
     layers, encoder, step = model.decoder.num_layers, Encoder(copy.deepcopy(model)), Step(model)
     sizes = step.past()
 

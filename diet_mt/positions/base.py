@@ -225,6 +225,9 @@ class AttentionPositions(LayerTables, ABC):
     def terms(self, queries: PositionRange, keys: PositionRange) -> list[PositionTerms]:
         """Terms of the L layers at valid positions; a single entry if all layers share it."""
 
+    def tabulate(self) -> None:
+        """Replaces methods with look-ups in tables of all positions, for exported programs."""
+
 
 class AttentionBias(AttentionPositions):
     """A bias of the logits that depends on positions alone."""

@@ -66,6 +66,13 @@ class FactorBias(AttentionBias):
     def factors(self, queries: PositionRange, keys: PositionRange) -> tuple[Tensor, Tensor]:
         """F_Q (L|1, H|1, T, R) of T ``queries`` and F_K (L|1, H|1, S, R) of S ``keys``."""
 
+    def tabulate(self) -> None:
+        """Stores the factors of all positions, (L|1, H|1, n_T, R) and (L|1, H|1, n_S, R)."""
+        both = self.factors(range(self.shape.max_queries), range(self.shape.max_keys))
+        vars(self)["factors"] = lambda *at: [
+            factor.index_select(2, rows) for factor, rows in zip(both, at, strict=True)
+        ]
+
     def forward(self, queries: PositionRange, keys: PositionRange) -> Tensor:
         ends = self.shape.max_queries, self.shape.max_keys
         size = len(self.tables()) * self.shape.heads * math.prod(ends)

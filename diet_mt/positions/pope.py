@@ -73,6 +73,11 @@ class PopePositions(AttentionPositions):
         of_queries = directions(angle[None])
         return [PopeTerms(of_queries=of_queries, of_keys=layer) for layer in of_keys.unbind(1)]
 
+    def tabulate(self) -> None:
+        """Stores the directions of all positions, (2, H|1, n, D) in each layer."""
+        stored = self.terms(range(self.shape.max_queries), range(0))
+        vars(self)["terms"] = lambda queries, _: [layer.step(queries, 0) for layer in stored]
+
 
 @dataclass(frozen=True)
 class Pope(PositionEncoding):

@@ -38,6 +38,12 @@ class RelativeBias(AttentionBias):
     def by_distance(self, lowest: int, highest: int) -> Tensor:
         """Values of the distances ``lowest`` to ``highest``, both included: (L|1, H|1, count)."""
 
+    def tabulate(self) -> None:
+        """Stores the values of all distances, (L|1, H|1, n_T + n_S - 1)."""
+        window = self.by_distance(1 - self.shape.max_keys, self.shape.max_queries - 1)
+        window = window.to(self.like.dtype)
+        vars(self)["by_distance"] = lambda lowest, highest: window
+
     def forward(self, queries: PositionRange, keys: PositionRange) -> Tensor:
         window, lowest = self._window(queries, keys)
         if isinstance(queries, range) and isinstance(keys, range):
@@ -118,6 +124,11 @@ class ClippedPositions(AttentionPositions):
 
         ``queries``: the fields of :class:`ClippedTerms` for the positions of the queries.
         """
+
+    def tabulate(self) -> None:
+        """Stores the vectors of all clipped distances, (H|1, 2c+1, D) in each layer."""
+        stored = self.terms_up_to(min(self.clip, max(self.shape.max_queries, self.shape.max_keys)))
+        vars(self)["terms_up_to"] = lambda _, **queries: [replace(x, **queries) for x in stored]
 
     def terms(self, queries: PositionRange, keys: PositionRange) -> list[PositionTerms]:
         if isinstance(queries, range) and isinstance(keys, range):

@@ -98,6 +98,12 @@ class RotaryPositions(AttentionPositions):
         precision = torch.complex128 if double else torch.complex64
         return [RotaryTerms(rotation=torch.polar(radius, angle).to(precision))]
 
+    def tabulate(self) -> None:
+        """Stores the rotations as cosines and sines (n, D/2, 2): ONNX has no complex numbers."""
+        terms: Any = self.terms(range(self.shape.max_queries), range(0))[0]
+        stored = RotaryTerms(rotation=torch.view_as_real(terms.rotation))
+        vars(self)["terms"] = lambda queries, _: [stored.step(queries, 0)]
+
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, {self.encoding}"
 
