@@ -21,7 +21,7 @@ from ..models.diet_roberta import DietRobertaModel
 from ..positions import NAMES
 from ..report.blocks import Table, markdown_table
 from ..system.options import need_known
-from .requests import BASELINES, Encoder
+from .commands import BASELINES, Encoder
 from .rows import Record, environment, interleaved, need_device, quartiles, ratios
 from .worker import clocked
 

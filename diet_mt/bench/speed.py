@@ -27,7 +27,7 @@ from ..positions import COMMAND_NAMES
 from ..system.errors import UserError
 from ..system.files import PLUGIN
 from ..system.options import flag, need_file, need_known, shell_words
-from .requests import Memory, Speed
+from .commands import Memory, Speed
 from .rows import Record, environment, interleaved, need_device, quartiles, ratios
 from .worker import RANDOM_DATA
 

@@ -9,16 +9,12 @@ Between messages the worker uses no CPU time. An error ends it with a traceback 
 
 from __future__ import annotations
 
-import sys
-
-if __name__ == "__main__":
-    sys.path.pop(0)  # the folder of this file, whose requests.py would hide the package requests
-
 import argparse
 import itertools
 import json
 import logging
 import os
+import sys
 import tempfile
 import time
 import warnings

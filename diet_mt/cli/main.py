@@ -43,12 +43,12 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "figures": ("cli.reports:Figures", "the paper's figures for trained checkpoints"),
     "theorems": ("cli.reports:Theorems", "numerical checks of the paper's theorems"),
     "bench speed": (
-        "bench.requests:Speed",
+        "bench.commands:Speed",
         "training and decoding, against stock fairseq and CTranslate2",
     ),
-    "bench memory": ("bench.requests:Memory", "peak memory over long sentence pairs"),
-    "bench encoder": ("bench.requests:Encoder", "cost of encodings in BERT: the paper's table 1"),
-    "bench parameters": ("bench.requests:Parameters", "parameter counts: the paper's table 6"),
+    "bench memory": ("bench.commands:Memory", "peak memory over long sentence pairs"),
+    "bench encoder": ("bench.commands:Encoder", "cost of encodings in BERT: the paper's table 1"),
+    "bench parameters": ("bench.commands:Parameters", "parameter counts: the paper's table 6"),
     "bench curves": ("cli.reports:Curves", "learning curves: validation loss or perplexity"),
     "completion": ("cli.main:Completion", "shell completion for bash or zsh"),
 }

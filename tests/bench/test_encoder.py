@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from diet_mt.bench import encoder
+from diet_mt.bench.commands import BASELINES, SHAPES
 from diet_mt.bench.encoder import TABLE_6, VOCABULARIES, make_bert, make_steps, parameters
-from diet_mt.bench.requests import BASELINES, SHAPES
 from diet_mt.models.architectures import ROBERTA_SIZES
 from diet_mt.positions import NAMES
 
