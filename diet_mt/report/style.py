@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..evaluation.records import system_of
 from ..system.errors import UserError
 from ..system.files import make_folder, writing_bytes
 
@@ -53,11 +54,11 @@ def color_of(name: str) -> str:
     and encoders (``roberta_diet_rel``), and lighter for its variants (``rotary_ntk``).
     """
     word = _word(name)
-    system = system_of(name)
-    if not system:
+    encoding = encoding_in(name)
+    if not encoding:
         return hashed(word, [color for color, _ in encodings().values()])
-    color, _ = encodings()[system]
-    if system == word:
+    color, _ = encodings()[encoding]
+    if encoding == word:
         return color
     parts = (int(color[place : place + 2], 16) for place in (1, 3, 5))
     return "#" + "".join(f"{(2 * part + 255) // 3:02x}" for part in parts)
@@ -65,15 +66,15 @@ def color_of(name: str) -> str:
 
 def family_of(name: str) -> str:
     """Key of FAMILIES for the name of a system or a description of positions."""
-    return encodings().get(system_of(name), ("", "other"))[1]
+    return encodings().get(encoding_in(name), ("", "other"))[1]
 
 
 def _word(name: str) -> str:
     word = (name.split() or [""])[0].rstrip(",").removeprefix("roberta_").replace("-", "_")
-    return re.sub(r"_(tiny|small|base|big)$", "", re.sub(r"\.\d+$", "", word))
+    return system_of(re.sub(r"\.\d+$", "", word))
 
 
-def system_of(name: str) -> str:
+def encoding_in(name: str) -> str:
     """The encoding in the name of a system, a key of :func:`encodings`; empty if unknown."""
     own = [known for known in encodings() if re.match(rf"{known}([._]|$)", _word(name))]
     return max(own, key=len, default="")
@@ -89,7 +90,7 @@ def line_styles(names: Iterable[str], *, dashed: bool = False) -> dict[str, dict
     for name, word in words.items():
         color = color_of(name)
         place = drawn.setdefault(color, len(drawn))
-        variant = system_of(name) in set(words.values()) - {word}
+        variant = encoding_in(name) in set(words.values()) - {word}
         styles[name] = {"color": color, "marker": MARKERS[place % len(MARKERS)]}
         if dashed:
             styles[name]["linestyle"] = "--" if variant else "-"
