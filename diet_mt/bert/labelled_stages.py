@@ -15,13 +15,13 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
-from ..bert import glue
 from ..corpora.binarized import UNKNOWN, need_fairseq, preprocess, sentences_in, shares, shown
 from ..system.engine import Count, Preparation, Stage
 from ..system.errors import UserError
 from ..system.files import copy, lines_in, lines_of, make_folder, plain_or_gz, writing
 from ..system.process import in_order
 from ..system.progress import say, ticking
+from . import glue
 from .settings import LabelledSettings
 from .tokenizer import checksum_of, file_of, load, say_unknown
 

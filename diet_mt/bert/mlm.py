@@ -11,14 +11,14 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from ..bert import mlm_text
-from ..bert import tokenizer as tokenizers
 from ..corpora import pieces
 from ..corpora.binarized import need_fairseq, preprocess, sentences_in, shares, shown
 from ..system.engine import Count, Preparation, Stage
 from ..system.errors import UserError
 from ..system.files import copy, lines_in, write_lines
 from ..system.process import apart
+from . import mlm_text
+from . import tokenizer as tokenizers
 from .settings import MlmSettings
 
 

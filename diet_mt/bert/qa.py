@@ -8,13 +8,13 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from ..bert import tokenizer as tokenizers
 from ..corpora.binarized import read_dictionary
 from ..system.engine import Preparation, Stage
 from ..system.errors import UserError
 from ..system.files import copy, make_folder, raw_bytes
 from ..system.options import need_file
 from ..system.progress import say
+from . import tokenizer as tokenizers
 from .answer_scores import need_rules
 from .squad import Question, QuestionSource, read_squad, test_sets
 from .windows import UNKNOWN, About, WindowSizes, make_features, read_about, write_features

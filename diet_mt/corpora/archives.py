@@ -20,11 +20,11 @@ from lzma import LZMAError
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from ..corpora import testset
 from ..system.engine import Preparation, Stage
 from ..system.errors import UserError
 from ..system.files import copy, make_folder, raw_bytes, raw_lines, writing_bytes
 from ..system.progress import say
+from . import testset
 from .download import Source, extract, fetch
 from .parallel import SPLITS, check, paired, write_pairs
 from .settings import TextSettings

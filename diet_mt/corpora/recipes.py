@@ -18,7 +18,6 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, cycle, islice, repeat
 from pathlib import Path
 
-from ..corpora import archives, testset
 from ..system.engine import Preparation, Stage
 from ..system.errors import UserError
 from ..system.files import (
@@ -31,6 +30,7 @@ from ..system.files import (
     writing_bytes,
 )
 from ..system.progress import say
+from . import archives, testset
 from .download import Source, corpora, fetch
 from .parallel import SPLITS, check, paired, read_lines, read_parallel, write_pairs
 from .settings import DEMO_SIZES, TextSettings

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from ..corpora import clean, pieces, subwords
 from ..system.engine import Count, Preparation, Stage
 from ..system.files import copy, lines_in
 from ..system.process import apart
+from . import clean, pieces, subwords
 from .binarized import need_fairseq, preprocess, sentences_in, shares, shown, write_dictionary
 from .parallel import convert, splits_in
 from .settings import MODELS, TextSettings

@@ -22,11 +22,11 @@ from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 from subword_nmt import learn_bpe as learner
 from subword_nmt.apply_bpe import BPE
 
-from ..corpora import pieces
 from ..system.errors import UserError
 from ..system.files import write_lines, writing
 from ..system.process import in_order
 from ..system.progress import Progress, ticking
+from . import pieces
 from .parallel import read_lines
 from .settings import BPE_WORDS, MODELS
 

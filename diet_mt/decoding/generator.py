@@ -17,7 +17,6 @@ from fairseq.models.transformer import TransformerDecoderBase
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor, nn
 
-from ..decoding import fixed_search
 from ..layers.decoder import DietDecoder, source_of
 from ..layers.int8 import Int8Linear
 from ..layers.run import DecodingRun, is_method, is_product
@@ -25,6 +24,7 @@ from ..layers.stack import Dropout
 from ..nn.precision import autocasts
 from ..system.errors import UserError
 from ..system.options import flag
+from . import fixed_search
 from .candidates import Limits, Vocabulary
 from .length_penalty import GnmtGenerator, Penalty, fairseq_penalty, gnmt_penalty
 from .replay import Replays

@@ -13,8 +13,8 @@ from typing import Any, Callable, Mapping
 from fairseq import checkpoint_utils, utils
 from fairseq.modules.quantization.scalar import utils as quantization
 
-from ..fairseq_patches import error_lines, fast_paths, fused_adam, repairs, safe_load, trust
 from ..layers.stack import PaddedEmbedding, QuantizedPaddedEmbedding
+from . import error_lines, fast_paths, fused_adam, repairs, safe_load, trust
 
 PATCHES: Mapping[str, Callable[..., Any]] = {
     # An archive could write anywhere, and was replaced by its unpacked folder.

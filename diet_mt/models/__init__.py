@@ -1,5 +1,5 @@
 """Models that the plugin registers, by explicit imports."""
 
 from .. import plugin as plugin
-from ..models import diet_roberta as diet_roberta
-from ..models import diet_transformer as diet_transformer
+from . import diet_roberta as diet_roberta
+from . import diet_transformer as diet_transformer

@@ -28,7 +28,7 @@ from typing import IO, TypeVar
 
 import psutil
 
-from ..system import progress
+from . import progress
 from .errors import UserError
 from .progress import tail_of
 
