@@ -1,4 +1,4 @@
-"""Scripts in results/: tables, counts of operators, growth of a model, comparison of searches."""
+"""Scripts in results/: tables, counts of operators."""
 
 from __future__ import annotations
 
@@ -21,11 +21,7 @@ RESULTS = ROOT / "results"
 SCRIPTS = sorted([*RESULTS.glob("*/table.py"), *RESULTS.glob("*/measure.py")])
 each_script = pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.parent.name)
 
-SMALL = {"layers": 2, "embed_dim": 16, "ffn_embed_dim": 12, "attention_heads": 2}
-LARGE = {"layers": 4, "embed_dim": 64, "ffn_embed_dim": 36, "attention_heads": 4}
-grow = runpy.run_path(str(RESULTS / "benchmark" / "grow.py"))["grow"]
 operators: Any = runpy.run_path(str(RESULTS / "benchmark" / "operators.py"))
-searches: Any = runpy.run_path(str(RESULTS / "search_parity" / "compare.py"))
 
 
 @each_script
@@ -37,30 +33,6 @@ def test_a_page_is_made_of_its_rows(script: Path, tmp_path: Path) -> None:
         (tmp_path / "r.jsonl").write_text(text, encoding="utf-8")
         with pytest.raises(UserError, match=r"r\.jsonl"):
             page([tmp_path / "r.jsonl"])
-
-
-def _of_size(encoding: str, size: dict[str, int], seed: int) -> torch.nn.Module:
-    both = {f"{side}_{name}": size[name] for name in size for side in ("encoder", "decoder")}
-    model = toy.build(encoding, seed=seed, share_all_embeddings=True, **both)
-    torch.manual_seed(seed)
-    for name, parameter in model.named_parameters():  # norms and biases begin as ones and zeros
-        if name.endswith("bias") or "layer_norm" in name:
-            torch.nn.init.normal_(parameter, std=0.3)
-    for module in model.modules():  # each norm of a layer that adds nothing would shrink a little
-        if isinstance(module, torch.nn.LayerNorm):
-            module.eps = 0.0
-    return model.eval()
-
-
-@pytest.mark.parametrize("encoding", ["none", "diet-rel", "diet-abs"])
-def test_a_grown_model_computes_the_same(encoding: str) -> None:
-    small, large = _of_size(encoding, SMALL, 1), _of_size(encoding, LARGE, 2)
-    large.load_state_dict(grow(small.state_dict(), SMALL, LARGE))
-    source, target = toy.collate(toy.sources()), toy.collate(toy.targets())
-    lengths = torch.tensor(toy.SOURCE_LENGTHS)
-    with torch.no_grad():
-        ours, theirs = (model(source, lengths, target)[0] for model in (large, small))
-    assert torch.allclose(ours, theirs, atol=1e-9)
 
 
 # Of width 16; counts follow the layers alone.
@@ -105,29 +77,3 @@ def test_what_is_counted() -> None:
     assert counted.views["forward"] == 1
     assert counted.kernels["backward"] == 3
     assert counted.waits == {"update": 3}
-
-
-def test_comparison_of_hypotheses() -> None:
-    def hypothesis(tokens: list[int], score: float) -> dict[str, Any]:
-        by_token = torch.full((len(tokens),), score / len(tokens))
-        return {
-            "tokens": torch.tensor(tokens),
-            "score": torch.tensor(score),
-            "positional_scores": by_token,
-        }
-
-    one, two, twin = (
-        hypothesis(tokens, score)
-        for tokens, score in (([5, 6, 2], -1.0), ([7, 2], -2.0), ([8, 2], -2.001))
-    )
-    compare = searches["compare"]
-    record = compare([8, 9], [[one, two], [two]], [[one, two], [two]])
-    assert (record["hypotheses"], record["equal"], record["differences"]) == (3, 3, [])
-    near = hypothesis([5, 6, 2], -1.003)
-    assert compare([8], [[one]], [[near]])["score_error"] == pytest.approx(0.003, abs=1e-6)
-    record = compare([4], [[one, two, twin]], [[one, twin, two]])
-    (difference,) = record["differences"]
-    assert (record["equal"], difference["sentence"], difference["ranks"]) == (1, 4, [2, 3])
-    assert difference["largest_gap"] == pytest.approx(0.001, rel=0.01)
-    (difference,) = compare([4], [[one]], [[one, two]])["differences"]
-    assert (difference["ranks"], difference["hypotheses"]) == ([2], [1, 2])
