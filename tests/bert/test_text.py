@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from diet_mt.bert import mlm_text, tokenizer
-from diet_mt.bert.mlm_text import (
+from diet_mt.bert import tokenizer
+from diet_mt.bert.mlm import (
+    SPLITS,
     copies,
     cut,
     inputs,
@@ -178,7 +179,7 @@ def test_a_small_language_is_repeated_in_training_but_not_in_validation(tmp_path
         write(tmp_path / name, text)
     write_pieces(tmp_path, tmp_path / "pieces", folder / WORDPIECE, 20, 0.5)
     made = tokenizer.load(folder)
-    lines = {split: lines_of(tmp_path / "pieces" / split) for split in mlm_text.SPLITS}
+    lines = {split: lines_of(tmp_path / "pieces" / split) for split in SPLITS}
     count = lines["train"].count
     assert (count(" ".join(made.pieces("the old woman"))), count("")) == (16, 20)
     assert count(" ".join(made.pieces("der"))) == 4  # the square root of 16 more than its share
