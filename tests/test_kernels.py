@@ -210,7 +210,7 @@ def test_gradients_through_a_run_without_them_are_refused() -> None:
     with torch.no_grad():
         encoded = model.encoder(collate(sources((4, 3)), "left"), None)
         model.decoder(tokens[:, :1], encoder_out=encoded, incremental_state=state)
-    with pytest.raises(RuntimeError, match="gives no gradients"):
+    with pytest.raises(RuntimeError, match=r"torch\.no_grad"):
         model.decoder(tokens, encoder_out=encoded, incremental_state=state)
 
 

@@ -59,7 +59,7 @@ class Trained(Command):
 
         def check_all() -> None:
             check(training, self.known)
-            need_whole(training.data, besides="test")
+            need_whole(training.data, except_prefix="test")
 
         if self.dry_run:
             refuse_another(training)

@@ -177,14 +177,14 @@ def indices(folder: Path) -> list[Path]:
     return sorted(files)
 
 
-def faults(folder: Path, *, besides: str = "", tokens: bool = False) -> Iterator[str]:
+def faults(folder: Path, *, except_prefix: str = "", tokens: bool = False) -> Iterator[str]:
     """Messages about faults of the binarized data below a folder.
 
-    ``besides``: prefix of file names to omit; ``tokens``: check all tokens against the dictionary.
+    ``except_prefix``: of files to omit, or empty; ``tokens``: check tokens against the dictionary.
     """
     size = cache(dictionary_size)
     for path in indices(folder):
-        if besides and path.name.startswith(besides):
+        if except_prefix and path.name.startswith(except_prefix):
             continue
         try:
             index, pair = _complete(path), _PAIR.fullmatch(path.stem)
@@ -200,9 +200,9 @@ def faults(folder: Path, *, besides: str = "", tokens: bool = False) -> Iterator
             yield str(error)
 
 
-def need_whole(folder: Path, *, besides: str = "") -> None:
+def need_whole(folder: Path, *, except_prefix: str = "") -> None:
     """Raises :class:`UserError` for the first fault of a folder; tokens are not checked."""
-    for fault in faults(folder, besides=besides):
+    for fault in faults(folder, except_prefix=except_prefix):
         raise UserError(fault)
 
 

@@ -263,11 +263,11 @@ class DietRobertaModel(RobertaModel):
         theirs = [key for key in state_dict if key.startswith(prefix)]
         if self.span_head is None:
             if theirs:
-                logger.warning("the checkpoint's span head is left out: this task has none")
+                logger.warning("span head of the checkpoint not loaded: this task has none")
             for key in theirs:
                 del state_dict[key]
         elif not theirs:
-            logger.info("the checkpoint has no span head: it starts fresh")
+            logger.info("span head newly initialized: the checkpoint has none")
             for key, value in self.span_head.state_dict().items():
                 state_dict[prefix + key] = value
 

@@ -83,7 +83,7 @@ def adapt_positions(model: Any, state: Dict[str, Tensor], prefix: str) -> None:
     for key, value in model.state_dict().items():
         if _is_of_positions(key) or key == "position_signature":
             state[prefix + key] = value
-    logger.info("positions '%s' start anew; the checkpoint has '%s'", model.signature, theirs)
+    logger.info("initialized positions '%s'; not loaded from checkpoint: '%s'", expected[0], theirs)
 
 
 def _is_of_positions(key: str) -> bool:

@@ -66,7 +66,7 @@ def check_size(positions: PositionRange, size: int, *, can_extrapolate: bool) ->
     """
     length = required_size(positions)
     if length > size:
-        option = ", or choose by --beyond-table what is read there (clip, repeat)"
+        option = ", or set --beyond-table to clip or repeat"
         raise UserError(
             f"a sentence of {length} tokens is longer than the {size} positions that this model "
             "was built with; train with a larger --max-source-positions or "
@@ -109,7 +109,7 @@ def resized_table(
     if extrapolation == REFUSE and not 0 <= start <= at.stop <= table.size(dim):
         raise UserError(
             f"the checkpoint has a table of {table.size(dim)} positions, this model one of {size}; "
-            "choose by --beyond-table how it is extended (clip, repeat), or give the same "
+            "set --beyond-table to clip or repeat, or give the same "
             "--max-source-positions and --max-target-positions"
         )
     return read_table(table, at, extrapolation, dim=dim, zero=zeros[0])

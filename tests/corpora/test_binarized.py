@@ -178,7 +178,7 @@ def test_damage_is_reported(data: Path, kind: str) -> None:
 def test_one_side_is_enough_to_translate(data: Path) -> None:
     without("bin/test.en-de.de.bin", "bin/test.en-de.de.idx")(data)
     need_source(data / "bin", "test", "en")
-    need_whole(data / "bin", besides="test")
+    need_whole(data / "bin", except_prefix="test")
     shortened("bin/test.en-de.en.bin", 2)(data)
     with pytest.raises(UserError, match=r"test\.en-de\.en\.bin: [\d,]+ "):
         need_source(data / "bin", "test", "en")

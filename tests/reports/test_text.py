@@ -113,7 +113,7 @@ def test_nothing_but_empty_lines() -> None:
 
 def test_fewer_hypotheses_than_references() -> None:
     """sacrebleu #160: 2134 hypotheses of 3004 references."""
-    with pytest.raises(UserError, match="2 hypotheses but 3 references"):
+    with pytest.raises(UserError, match=r"2 .*3 "):
         scores(["a", "b"], ["a", "b", "c"])
 
 

@@ -235,9 +235,9 @@ def test_the_loss_is_fairseqs() -> None:
 
 
 def test_metrics_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(UserError, match="metric 'pearson': for classes"):
+    with pytest.raises(UserError, match="'pearson'"):
         criterion("pearson")
-    with pytest.raises(UserError, match="metric 'accuracy': for scores"):
+    with pytest.raises(UserError, match="'accuracy'"):
         criterion("accuracy", regression=True)
     assert criterion().metrics == ["accuracy"]
     assert criterion(regression=True).metrics == ["pearson"]
