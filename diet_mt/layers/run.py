@@ -240,11 +240,11 @@ class DecodingRun:
         ]
 
     def move_rows(self, order: Tensor) -> None:
-        """Reorders: hypothesis r becomes hypothesis ``order[r]``. Their number may change."""
+        """Hypothesis r becomes hypothesis ``order[r]``; ``order``: (new number of rows,)."""
         group, sentences = regroup(order, self.rows, self.cache.group)
         self.cache.move(order, sentences, group)
 
     def move(self, order: Tensor, sentences: Optional[Tensor]) -> None:
-        """:meth:`move_rows`, and sentence b becomes ``sentences[b]``; None: all stay."""
+        """As :meth:`move_rows`; sentence b becomes ``sentences[b]``, (new B',); None: all stay."""
         count = self.cache.sentences if sentences is None else sentences.numel()
         self.cache.move(order, sentences, order.numel() // count)

@@ -145,7 +145,7 @@ class SlotCache:
         self.key_positions.index_copy_(1, self._new, position.expand(shape))
 
     def move(self, parents: Tensor) -> None:
-        """Ends a step: hypothesis k of sentence b becomes its hypothesis ``parents[b, k]``."""
+        """Ends a step: hypothesis k of sentence b becomes its ``parents[b, k]``, (B, K)."""
         order = parents.unsqueeze(2).expand_as(self.mask)
         self.mask.copy_(self.mask.gather(1, order))
         self.slot.add_(self.group)
