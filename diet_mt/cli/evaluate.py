@@ -182,9 +182,9 @@ class Verify(Command):
     checksums in the file, the names and shapes of all tensors, and that all values, including those
     of the optimizer, are finite. Prints OK, or a line for each fault.
 
-    Rows (.jsonl): recomputes BLEU with its bootstrap interval, precisions and length ratio, chrF,
-    signatures and the n-gram counts of every sentence from the saved hypotheses. References are
-    matched to rows by checksum.
+    Rows (.jsonl): recomputes BLEU with its precisions and length ratio, chrF, signatures and the
+    n-gram counts of every sentence from the saved hypotheses. References are matched to rows by
+    checksum.
 
     Answers (.json): prints F1 and exact match of predictions in SQuAD's format as a JSON object,
     computed like the official evaluation scripts. XQuAD and TyDiQA-GoldP are scored like SQuAD. The

@@ -105,8 +105,7 @@ def evaluate(request: EvaluateRequest, search: Search, own: Iterable[str] = ()) 
         source = source_of(test.references, result.direction)
         rows = put_result(results, result, hypotheses, test.references, source)
     return (
-        f"{result.system}\tseed {result.seed}\tBLEU {result.bleu:.2f} "
-        f"({result.bleu_mean:.2f} ± {result.bleu_ci:.2f}) {result.bleu_signature}"
+        f"{result.system}\tseed {result.seed}\tBLEU {result.bleu:.2f} {result.bleu_signature}"
         f"\tchrF {result.chrf:.2f} {result.chrf_signature}\t-> {rows}"
     )
 

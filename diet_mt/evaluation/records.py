@@ -112,8 +112,6 @@ class Result(Evaluation):
     hypotheses: str  # path of the detokenized hypotheses within the results folder
     hypotheses_sha256: str
     references_sha256: str
-    bleu_mean: float  # of SacreBLEU's bootstrap resamples of the test set
-    bleu_ci: float  # half of their 95% interval: bleu_mean - bleu_ci to bleu_mean + bleu_ci
     length_ratio: float  # words over those of the references
     precisions: str  # of BLEU, in percent: 1-grams/2-grams/3-grams/4-grams
     # If lenpen was tuned: every value, with its BLEU on the validation set.
@@ -124,7 +122,7 @@ class Result(Evaluation):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("bleu", "bleu_mean", "chrf", "roles"):
+        for name in ("bleu", "chrf", "roles"):
             if not 0 <= (getattr(self, name) or 0) <= 100:
                 raise wrong_field(name, getattr(self, name), "0 to 100")
         if self.corpus in ("", ".", "..") or "/" in self.corpus:

@@ -105,7 +105,6 @@ EVALUATION: list[Column[Evaluated]] = [
     Column("system", lambda r: r[0].name, number=False),
     Column("seed", lambda r: r[1].seed),
     Column("BLEU", lambda r: r[1].bleu, form=".2f"),
-    Column("bootstrap", lambda r: number(r[1].bleu_mean, ".2f", r[1].bleu_ci)),
     Column("length", lambda r: r[1].length_ratio, form=".3f"),
     *map(_precision, range(1, 5)),
     Column("length penalties tried", lambda r: r[1].lenpen_tried, number=False),

@@ -189,7 +189,7 @@ def _over_seeds(first: Cell, second: Cell) -> tuple[float, Floats]:
     sides = [np.array(list(cell.by_seed.values())) for cell in (first, second)]
     variance = between_seeds(sides, [np.zeros((len(side), RESAMPLES)) for side in sides])
     spread = np.sqrt(variance * sum(1 / len(side) for side in sides))
-    draw = np.random.default_rng(int(SEED)).standard_normal(RESAMPLES)
+    draw = np.random.default_rng(SEED).standard_normal(RESAMPLES)
     return float(sides[0].mean() - sides[1].mean()), spread * draw
 
 

@@ -21,7 +21,7 @@ from ..corpora.parallel import read_lines
 from ..evaluation.groups import BASELINE, Conditions, Group, Line, group
 from ..evaluation.hypotheses import Sentences, of_row, read_sentences
 from ..evaluation.records import Result, read_results
-from ..evaluation.scores import INTERVAL_RESAMPLES, SEED, Floats, bleu, half_width
+from ..evaluation.scores import SEED, Floats, bleu, half_width
 from ..system.errors import UserError
 from ..system.files import sha256
 from ..system.options import need_known
@@ -101,8 +101,8 @@ class Estimate:
 @lru_cache(maxsize=8)
 def _resamples(sentences: int) -> Any:
     """Number of times that each resample draws each sentence, (1,000, sentences)."""
-    draw = np.random.default_rng(int(SEED))
-    return draw.multinomial(sentences, np.full(sentences, 1 / sentences), size=INTERVAL_RESAMPLES)
+    draw = np.random.default_rng(SEED)
+    return draw.multinomial(sentences, np.full(sentences, 1 / sentences), size=1000)
 
 
 def estimate(seeds: Sequence[Floats], score: Callable[[Floats], Floats] = bleu) -> Estimate:

@@ -230,9 +230,8 @@ def test_a_field_that_differs_from_its_hypotheses_is_named() -> None:
     lines, references = ["a b c d e", "f g h i j x"], ["a b c d e", "f g h i j k"]
     again = scores(lines, references)
     new = row(**again)
-    assert new.bleu_ci > 0
     assert differences(new, again) == []
-    for name in ("bleu", "chrf", "bleu_mean", "bleu_ci", "sentences", "length_ratio"):
+    for name in ("bleu", "chrf", "sentences", "length_ratio"):
         for value in (0, 7):
             (difference,) = differences(dataclasses.replace(new, **{name: value}), again)
             assert difference.startswith(f"{name} {value} stored, ")
@@ -241,10 +240,6 @@ def test_a_field_that_differs_from_its_hypotheses_is_named() -> None:
     assert differences(dataclasses.replace(new, bleu_signature=older), again) == []
     other = dataclasses.replace(new, bleu_signature=new.bleu_signature.replace("13a", "intl"))
     assert differences(other, again)[0].startswith("bleu_signature ")
-    # All wrong: an interval without width is checked, too.
-    wrong = scores(["x", "y"], references)
-    assert wrong["bleu"] == wrong["bleu_mean"] == wrong["bleu_ci"] == 0
-    assert differences(row(**{**wrong, "bleu_ci": 1.0}), wrong) == ["bleu_ci 1.0 stored, 0.0 now"]
 
 
 def test_verification_scores_and_counts_again(place: Path, capsys: Captured) -> None:
