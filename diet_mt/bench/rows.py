@@ -88,7 +88,7 @@ def environment(device: str, command: str, words: Sequence[str]) -> Record:
         "python": platform.python_version(),
         "torch": torch.__version__,
         "fairseq": fairseq_version(),
-        "command": portable(shlex.join(["diet-mt", *command.split(), *words])),
+        "command": shlex.join(portable(["diet-mt", *command.split(), *words])),
     }
 
 

@@ -98,7 +98,7 @@ def evaluate(request: EvaluateRequest, search: Search, own: Iterable[str] = ()) 
             **scores(hypotheses, references),
             **facts,
             words_per_second=round(words / len(hypotheses) * facts["sentences_per_second"], 2),
-            evaluation=as_data(shlex.join(setup.command())),
+            evaluation=as_data(setup.command()),
             hypotheses_sha256=hashlib.sha256(text.encode()).hexdigest(),
             roles=roles_of(hypotheses, references, test.references),
         )

@@ -125,18 +125,18 @@ def comparable(training: Options) -> dict[str, object]:
     return options
 
 
-def portable(command: str) -> str:
-    """A command without the folders of the machine: of absolute paths the last two names of data,
-    the last one of folders of checkpoints and of the plugin.
+def portable(command: Iterable[str]) -> list[str]:
+    """The words of a command without the folders of the machine: of absolute paths the last two
+    names of data, the last one of folders of checkpoints and of the plugin.
     """
     words, option = [], ""
-    for word in shlex.split(as_utf8(command)):
+    for word in map(as_utf8, command):
         key, equals, value = word.partition("=")
         if not (equals and key.startswith("--")):
             key, equals, value = option, "", word
         words.append((f"{key}=" if equals else "") + _shortened(key, value))
         option = word if word.startswith("--") else ""
-    return shlex.join(words)
+    return words
 
 
 def _shortened(option: str, value: str) -> str:
@@ -154,9 +154,9 @@ def portable_file(file: Path) -> str:
     return as_utf8(str(path.relative_to(here)) if path.is_relative_to(here) else path.name)
 
 
-def as_data(command: str) -> Options:
-    """A command as rows store it, without the folders of the machine."""
-    return parse(shlex.split(portable(command)))
+def as_data(command: Iterable[str]) -> Options:
+    """The words of a command as rows store it, without the folders of the machine."""
+    return parse(portable(command))
 
 
 def best_in(path: Path) -> Path:
@@ -175,7 +175,7 @@ def companion(checkpoint: Path, name: str) -> str:
 def training_of(checkpoint: Path) -> Options:
     """The options of its training; empty if another program trained."""
     try:
-        return as_data(companion(checkpoint, "command"))
+        return as_data(shlex.split(companion(checkpoint, "command")))
     except ValueError as error:
         raise UserError(f"{checkpoint.parent / 'command'}: damaged ({error})") from None
 

@@ -50,12 +50,12 @@ class Search:
     @property
     def mark(self) -> str:
         """Hash of the further options for file names; empty without any."""
-        text = portable(shlex.join(self.options))
+        text = shlex.join(portable(self.options))
         return hashlib.sha256(text.encode()).hexdigest()[:8] if text else ""
 
     def as_data(self) -> tuple[Options, dict[str, Option]]:
         """The further options, and the entries of ``--model-overrides``."""
-        options = as_data(shlex.join(self.options))
+        options = as_data(self.options)
         text = options.pop(_OVERRIDES, "{}")
         try:
             given = dict(literal_eval(str(text)))

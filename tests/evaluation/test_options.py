@@ -34,7 +34,7 @@ from diet_mt.evaluation.options import (
     ],
 )
 def test_commands_lose_the_folders_of_the_machine(command: str, expected: str) -> None:
-    assert portable(command) == expected
+    assert portable(shlex.split(command)) == shlex.split(expected)
 
 
 def test_files_lose_the_folders_of_the_machine(

@@ -80,7 +80,7 @@ def test_the_stored_command_is_without_the_devices(tmp_path: Path, program: Prog
     assert program.called()[0].endswith("--lr 0.1 --cpu --distributed-rank 0")
     stored = shlex.split((save / "command").read_text(encoding="utf-8"))
     assert stored == training(tmp_path, "--lr 0.1").words()
-    assert portable(shlex.join(stored)).startswith("fairseq-train data/")
+    assert portable(stored)[1].startswith("data/")
     assert (save / "train.log").read_text(encoding="utf-8") == "learnt\n"
     assert (save / "revision").exists()
     before = {path: path.stat().st_mtime_ns for path in save.iterdir()}
