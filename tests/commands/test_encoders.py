@@ -120,7 +120,7 @@ def test_the_command_finetune_trains_once(
     assert called(*words) == 0
     assert changed(Path("run")) == before
     assert called(*words, "--segments", "none") == 2
-    assert "--segment-encoding: 'per-head' there, 'none' here" in capsys.readouterr().err
+    assert "--segment-encoding: " in capsys.readouterr().err
 
     best = state(Path("run"), "checkpoint_best.pt")["extra_state"]["best"]
     assert best > 60  # one word decides; nothing is learnt: 0

