@@ -22,7 +22,7 @@ BYTE_ORDER_MARK = "\ufeff"
 Line = TypeVar("Line", str, bytes)
 
 
-def twins_beside(file: Path) -> Path:
+def twins_of(file: Path) -> Path:
     """``test.twins.de`` for ``test.de``: references of the demo corpus with swapped roles."""
     return file.with_name(f"{file.stem}.twins{file.suffix}")
 

@@ -88,9 +88,8 @@ class TestSet:
 
 
 def of_data(data: Path, pair: Pair, subset: str) -> TestSet:
-    """A split of the data, with its original sentences from DATA/../raw.
-
-    ``subset``: ``test`` or its like; empty: ``subset_of`` the pair.
+    """A split of the data, with references DATA/../raw/SUBSET.LANG. ``subset``: its name; empty:
+    ``subset_of`` the pair. Raises UserError for missing references.
     """
     subset = subset or subset_of(data, pair)
     is_reverse = pair != language_pair(data, subset)
@@ -139,8 +138,8 @@ def _label(name: str) -> str:
 
 
 def _binarized(test: TestSet, lines: list[str], folder: Path) -> TestSet:
-    """A test set with its sources, normalized where the training text of its data was, and split by
-    the subword model next to it; made once.
+    """A test set with source sentences ``lines``, normalized if the training text was, split by the
+    subword model of its data, and binarized. Reuses the files of the same sentences.
     """
     data, pair, mended = test.data, test.pair, ""
     if is_cleaned(data.absolute().parent):
@@ -184,8 +183,8 @@ class Setup:
     folder: Path
 
     def command(self) -> list[str]:
-        """fairseq-generate and its words. Multiple 1: translations do not depend on batches, but
-        rates do, and are comparable with those of all rows.
+        """Words of the command. The batch size multiple changes only rates, which are comparable
+        if it is the same in all rows.
         """
         test, search = self.test, self.search
         words = ["fairseq-generate", str(test.data), "--user-dir", str(PLUGIN)]
@@ -229,7 +228,9 @@ class _Rates(logging.Handler):
 
 
 def read_output(text: str) -> list[str]:
-    """The hypotheses in the output of fairseq-generate; the first ones of n-best lists."""
+    """The hypotheses in the output of fairseq-generate; the first ones of n-best lists. Raises
+    UserError for a missing sentence.
+    """
     best: dict[int, str] = {}
     for line in text.split("\n"):
         if line.startswith("H-"):
@@ -245,10 +246,10 @@ def read_output(text: str) -> list[str]:
 
 
 def generate(setup: Setup, content: str) -> tuple[list[str], dict[str, Any]]:
-    """Decodes a test set, unless that is done: the best hypotheses, in subwords, in the order of
-    the corpus; and fields of ``records.Result`` on where and how fast it was done.
+    """The best hypotheses of a test set, in subwords and corpus order, and facts of the decoding as
+    fields of ``records.Result``. Reuses saved output.
 
-    ``content``: SHA-256 of the checkpoint.
+    ``content``: SHA-256 of the checkpoint. Raises UserError if the checkpoint changes meanwhile.
     """
     test, words = setup.test, setup.command()
     identity = as_utf8("\n".join([shlex.join(words), content, source_sha256(test)]))
@@ -256,7 +257,7 @@ def generate(setup: Setup, content: str) -> tuple[list[str], dict[str, Any]]:
     out = setup.folder / f"{setup.checkpoint.name}.{test.label}.{mark}"
     done = Path(f"{out}.json")
     if done.is_file():
-        say(f"{done} is there already")
+        say(f"{done}: exists, not decoded again")
         saved = json.loads(done.read_text(encoding="utf-8"))
         return saved["hypotheses"], saved["facts"]
     facts = {

@@ -92,7 +92,7 @@ def of_row(result: Result, references: Mapping[str, Given]) -> Given:
     """The entry of ``references``, by checksum, for a row. Raises UserError for none."""
     if result.references_sha256 not in references:
         row = f"{result.system} on {result.test_set}, {result.direction}"
-        raise UserError(f"none of the references is that of {row}")
+        raise UserError(f"no reference file matches {row}")
     return references[result.references_sha256]
 
 
@@ -222,7 +222,7 @@ def rescore(files: Sequence[Path], references: Sequence[Path]) -> None:
         except UserError as error:
             faults = [str(error)]
         print(f"{path}\t{row.system}\tseed {row.seed}\t", end="")
-        print("; ".join(faults) or f"BLEU {row.bleu:.2f} again")
+        print("; ".join(faults) or f"OK, BLEU {row.bleu:.2f}")
         wrong += bool(faults)
     if wrong or not rows:
         raise UserError(f"{wrong} of {len(rows)} rows differ, or cannot be scored again")

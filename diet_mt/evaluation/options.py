@@ -1,4 +1,4 @@
-"""Options of commands as data, as rows store them, and the files that a training leaves.
+"""Command-line options as data for rows; companion files of a training.
 
 ``{"command": ["fairseq-train", "data/x/bin"], "lr": 0.003, "share-all-embeddings": true}``; a
 command is one line for a shell.
@@ -99,13 +99,13 @@ def assignments(options: Mapping[str, object]) -> str:
     return " ".join(n if value is True else f"{n}={value}" for n, value in options.items())
 
 
-def difference(there: Mapping[str, object], here: Mapping[str, object]) -> str:
-    """The first entry that differs, ``--lr: '0.1' there, '0.2' here``; empty: none."""
-    sides = (there, here)
-    for name in {**there, **here}:
-        if there.get(name) != here.get(name):
-            was, now = (f"'{side[name]}'" if name in side else "not given" for side in sides)
-            return f"{name}: {was} there, {now} here"
+def difference(expected: Mapping[str, object], given: Mapping[str, object]) -> str:
+    """The first entry that differs, ``--lr: expected '0.1', got '0.2'``; empty: none."""
+    sides = (expected, given)
+    for name in {**expected, **given}:
+        if expected.get(name) != given.get(name):
+            old, new = (f"'{side[name]}'" if name in side else "none" for side in sides)
+            return f"{name}: expected {old}, got {new}"
     return ""
 
 

@@ -48,7 +48,7 @@ def new_splits(request: EvaluationRequest, tasks: Mapping[str, str]) -> list[str
     for split, task in tasks.items():
         rows = saved_rows(TaskResult, request.results / f"{task}.jsonl")
         if any((row.split, row.checkpoint_sha256) == (split, content) for row in rows):
-            say(f"{task} {split}: {request.checkpoint} has its row in {request.results} already")
+            say(f"{task} {split}: row exists in {request.results}, skipped")
         else:
             splits.append(split)
     return splits

@@ -256,7 +256,7 @@ def refuse_another(
 
 
 def _identity(row: Mapping[str, Any], *, with_model: bool) -> dict[str, object]:
-    """What must be equal in a row and in the one that replaces it."""
+    """Fields that a replacing row must share."""
     names = (*_SAME_TEST, *_SAME_MODEL) if with_model else _SAME_TEST
     values = {name: row[name] for name in names if name in row}
     texts = {n: encoding_text(v) if isinstance(v, dict) else str(v) for n, v in values.items()}

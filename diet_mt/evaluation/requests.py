@@ -96,7 +96,7 @@ class EvaluationRequest:
 
     data: Path = argument("folder made by diet-mt prepare glue, xnli or qa")
     checkpoint: Path = argument("checkpoint made by diet-mt finetune")
-    task: str = option("name of the task (default: see above)", "", metavar="NAME")
+    task: str = option("task (default: of the data folder, or of the split)", "", metavar="NAME")
     results: Folder | None = option("folder of rows, such as results/tasks (default: none)", None)
     system: str | None = option("name in the row (default: the encoding)", None, metavar="NAME")
     pretrained: File | None = option("pretrained checkpoint, if not recorded by finetune", None)

@@ -1,19 +1,18 @@
 """Scores of translations: BLEU, chrF, role accuracy, and the bootstrap of BLEU.
 
 One resample draws N of the N sentences with replacement, the same ones for every system and seed
-(Koehn 2004), and takes of each system the mean BLEU of its n seeds. To that it adds the chance of
-the seeds: a number of the normal distribution with variance v / n, for each system by itself, since
-seed 1 of one system has nothing in common with seed 1 of another. v is the variance between seeds,
-pooled over all systems of the table that have several (an analysis of variance with one factor), so
-that systems with one seed have their share of it, too. Two things are known of v:
+(Koehn 2004), and takes the mean BLEU of the n seeds of each system. For the seeds it adds a normal
+deviate of variance v / n, independent for each system. v is the variance between seeds, pooled over
+all systems of the table with several seeds (one-way analysis of variance); systems with one seed
+share it. Two corrections apply to v:
 
-- It is an estimate. Of d degrees of freedom (the seeds less the systems, of those with several) it
-  is d s^2 / x, x drawn from chi-square(d) for each resample: what turns a normal distribution into
+- v is an estimate s^2 with d degrees of freedom, the seeds less the systems with several. Each
+  resample draws v = d s^2 / x, x from chi-square(d), which turns the normal distribution into
   Student's t.
-- Seeds also differ in which sentences they have right. The resampled sentences cover that already,
-  so its part, the variance of the seeds of one system over the resamples, is taken off.
+- Resampling sentences explains a part of the variance between seeds; that part is subtracted. It is
+  the variance over the resamples of a seed's deviation from the mean of its system.
 
-Where no system has a second seed, v is unknown, taken as 0, and only the sentences vary.
+Without a second seed of any system, v is 0, and only the sentences vary.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sacrebleu.metrics import BLEU, CHRF
 
-from ..corpora.parallel import twins_beside
+from ..corpora.parallel import twins_of
 from ..system.errors import UserError
 from ..system.files import text_lines
 
@@ -91,7 +90,7 @@ def _point(hypothesis: str, reference: str, twin: str) -> float:
 
 def roles_of(hypotheses: Sequence[str], lines: Sequence[str], references: Path) -> float | None:
     """The role accuracy of a test set with twins; None of others. ``lines``: of ``references``."""
-    file = twins_beside(references)
+    file = twins_of(references)
     if not file.is_file():
         return None
     twins = [line for _, line in text_lines(file)]
