@@ -180,8 +180,8 @@ def read_pretrained(checkpoint: Path | None) -> dict[str, Any]:
 
 
 def model_options(checkpoint: Path, system: str = "") -> list[str]:
-    """The options of fairseq-train that build the model of a pretrained encoder: its architecture
-    and other options of its shape, without segments. ``system``: required encoding; empty: any.
+    """The options of fairseq-train that build the model of a pretrained encoder: architecture and
+    shape, without segments. ``system``: required encoding; empty: any. Raises UserError for others.
     """
     with reading(checkpoint):
         saved = load_state(checkpoint)["cfg"]["model"]

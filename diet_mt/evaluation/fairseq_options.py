@@ -35,7 +35,7 @@ def quiet() -> None:
 
 
 def read_options(parser: Any, words: Sequence[str], own: Iterable[str] = ()) -> Any:
-    """The options as the program of ``parser`` reads them. ``own``: options for suggestions."""
+    """The options that ``parser`` reads; ``own``: names to suggest. Raises UserError for others."""
     from fairseq.options import parse_args_and_arch
 
     def error(message: str) -> NoReturn:

@@ -163,7 +163,7 @@ def _conditions(result: Result) -> Conditions:
 
 
 def group(results: Iterable[Result]) -> list[Group]:
-    """Sorts results into groups, in the order of their first results.
+    """Groups results, in the order of their first ones. Raises UserError for ambiguous seeds.
 
     Results are seeds of one line where system, architecture and options of the encoding are equal.
     """

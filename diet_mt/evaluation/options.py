@@ -173,7 +173,7 @@ def companion(checkpoint: Path, name: str) -> str:
 
 
 def training_of(checkpoint: Path) -> Options:
-    """The options of its training; empty if another program trained."""
+    """Options of its training; empty: another program's. Raises UserError for a damaged file."""
     try:
         return as_data(shlex.split(companion(checkpoint, "command")))
     except ValueError as error:

@@ -57,7 +57,7 @@ def new_splits(request: EvaluationRequest, tasks: Mapping[str, str]) -> list[str
 def load_fine_tuned(
     request: EvaluationRequest, task: str, libraries: Sequence[str] = ()
 ) -> FineTuned:
-    """The checkpoint of a request. ``task``: of fairseq; ``libraries``: of the metrics."""
+    """Loads a checkpoint. ``libraries``: of the metrics. Raises UserError for another ``task``."""
     quiet()
     checkpoint, data = request.checkpoint, request.data
     content = sha256(checkpoint)  # before it is read, so that no replaced file is described
@@ -132,7 +132,10 @@ def predict_splits(request: PredictRequest, splits: list[str]) -> None:
 
 
 def predict(loaded: FineTuned, split: str, batch_size: int) -> tuple[np.ndarray, np.ndarray | None]:
-    """Classes or scores (N,) of a split, in its order: predicted, and true or None."""
+    """Classes or scores (N,) of a split, in its order: predicted, and true or None.
+
+    Raises UserError for a missing or incomplete split and for logits that are not finite.
+    """
     task = loaded.task
     if not (Path(task.cfg.data) / "input0" / f"{split}.idx").is_file():
         raise UserError(f"{task.cfg.data}: no split '{split}'")

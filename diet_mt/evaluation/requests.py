@@ -54,7 +54,7 @@ class Search:
         return hashlib.sha256(text.encode()).hexdigest()[:8] if text else ""
 
     def as_data(self) -> tuple[Options, dict[str, Option]]:
-        """The further options, and the entries of ``--model-overrides``."""
+        """Further options, and entries of ``--model-overrides``. Raises UserError for others."""
         options = as_data(self.options)
         text = options.pop(_OVERRIDES, "{}")
         try:

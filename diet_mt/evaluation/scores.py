@@ -41,7 +41,7 @@ Floats = NDArray[np.float64]
 
 
 def scores(hypotheses: list[str], references: list[str]) -> dict[str, Any]:
-    """Corpus BLEU (13a) and chrF: fields of ``records.Result``."""
+    """Corpus BLEU (13a) and chrF as in ``records.Result``. Raises UserError for unequal numbers."""
     if len(hypotheses) != len(references):
         raise UserError(f"{len(hypotheses)} hypotheses but {len(references)} references")
     metrics = BLEU(), CHRF()
@@ -89,7 +89,7 @@ def _point(hypothesis: str, reference: str, twin: str) -> float:
 
 
 def roles_of(hypotheses: Sequence[str], lines: Sequence[str], references: Path) -> float | None:
-    """The role accuracy of a test set with twins; None of others. ``lines``: of ``references``."""
+    """Role accuracy; None: no twins. ``lines``: of ``references``. Raises UserError for others."""
     file = twins_of(references)
     if not file.is_file():
         return None

@@ -136,7 +136,7 @@ class Sheet:
     def add(
         self, each: Group, counts: Sentences, parts: Sequence[Part], systems: Sequence[str] = ()
     ) -> None:
-        """Adds parts of a test set; ``systems``: filter (default: all)."""
+        """Adds parts of a test set; ``systems``: filter. Raises UserError for equal names."""
         if {part.name for part in parts} & {part.name for part in self.parts}:
             raise UserError(f"two test sets named {each.conditions.heading}; give one")
         self.parts = sorted([*self.parts, *parts], key=lambda part: part.mean_length)
@@ -172,7 +172,7 @@ def sheets_of(
     sources: Sequence[Path] = (),
 ) -> list[Sheet]:
     """A sheet for each group of comparable results or, without ``cut``, for groups that differ only
-    in the test set.
+    in the test set. Raises UserError for sources that do not match the references.
 
     Args:
         systems: filter (default: all); the baseline is sinusoidal positions even if omitted.
