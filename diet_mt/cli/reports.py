@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from ..report.blocks import Block
 
 TABLE_FORMATS = ("text", "markdown")
-FORMATS = (*TABLE_FORMATS, "html", "svg")
 DEFAULT_FOLDER = Path("results")
 FIGURES = ("rank", "patterns", "similarity", "segments", "heads")
 
@@ -127,7 +126,6 @@ class Leaderboard(Command):
         diet-mt leaderboard results/tasks/*.jsonl                      the BERT tasks
         diet-mt leaderboard results/news.*.jsonl --directions en-de --systems diet_rel shaw
         diet-mt leaderboard --format html --out leaderboard.html       one static page
-        diet-mt leaderboard results/multi30k.en-de.jsonl --format svg --out multi30k.en-de.svg
         diet-mt leaderboard --readme results/translation.md            rewrites a section
 
     Intervals and p-values are computed from the sentence counts that diet-mt evaluate writes. The
@@ -143,7 +141,7 @@ class Leaderboard(Command):
     brief: bool = option("narrow tables of scores", False)
     verbose: bool = option("list every evaluation: lengths, precisions, updates", False)
     format: str | None = option(
-        "format (default text; with --readme markdown)", None, choices=FORMATS
+        "format (default text; with --readme markdown)", None, choices=(*TABLE_FORMATS, "html")
     )
     out: File | None = option("output file (default standard output)", None)
     readme: File | None = option("Markdown file with a section to rewrite", None)
@@ -165,9 +163,9 @@ class Leaderboard(Command):
             print(report, end="")
 
     def _report(self) -> str:
-        """The report as text, Markdown, HTML or SVG."""
+        """The report as text, Markdown or HTML."""
         from ..report.blocks import markdown, text
-        from ..report.boards import board, intervals
+        from ..report.boards import board
         from ..report.sections import read_sections
         from ..report.tasks import task_board
 
@@ -184,12 +182,6 @@ class Leaderboard(Command):
             from ..report.page import page
 
             return page(sections, tasks, counts, list(dict.fromkeys(file.parent for file in files)))
-        if form == "svg":
-            from ..report.style import drawn
-
-            if not sections:
-                raise UserError("--format svg: no results of translation")
-            return drawn(intervals(sections), "svg").decode()
         blocks = [*board(sections, brief=self.brief), *task_board(tasks)]
         if tasks and not any(blocks):
             raise UserError("no table has a split of these results (dev sets or test_LANG)")

@@ -194,22 +194,11 @@ def _general(options: Options, **fixed: Option) -> str:
     return shell({**options, **{name: fixed[name] for name in fixed.keys() & options.keys()}})
 
 
-def intervals(sections: Sequence[Section], *, titles: bool = True) -> Any:
-    """A picture of BLEU of all systems, with intervals, one panel per section."""
-    heights = [1.0 + 0.2 * len(section.standings) for section in sections]
-    figure, panels = pyplot().subplots(
-        len(sections), 1, figsize=(7, sum(heights)), height_ratios=heights, squeeze=False,
-        layout="constrained",
-    )  # fmt: skip
-    for section, (axes,) in zip(sections, panels, strict=True):
-        if titles:
-            axes.set_title(section.group.conditions.heading, loc="left", fontsize=9)
-        _draw_intervals(axes, section)
-    return figure
-
-
-def _draw_intervals(axes: Any, section: Section) -> None:
+def intervals(section: Section) -> Any:
+    """A picture of BLEU of all systems, with intervals."""
     standings, baseline = section.standings, section.group.baseline
+    size = (7, 1.0 + 0.2 * len(standings))
+    figure, axes = pyplot().subplots(figsize=size, layout="constrained")
     axes.grid(alpha=0.3)
     axes.tick_params(labelsize=8)
     for y, each in enumerate(standings):
@@ -243,3 +232,4 @@ def _draw_intervals(axes: Any, section: Section) -> None:
         if name in shown
     ]
     axes.legend(handles=patches, fontsize=7, loc="best", frameon=False)
+    return figure

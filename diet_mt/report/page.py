@@ -83,7 +83,7 @@ def _section(section: Section, standings: Block, counts: Sentences) -> str:
     conditions = section.group.conditions
     title = section.group.title.removeprefix(conditions.heading).lstrip(", ")
     body = [f'<p class="note">{escape(title)}</p>']
-    body.append(_figure(intervals([section], titles=False), "BLEU"))
+    body.append(_figure(intervals(section), "BLEU"))
     body.append(html([standings]))
     sheet, lengths = Sheet("", "words"), counts.texts[conditions.references_sha256].source_lengths
     parts = parts_of(lengths, count=_PARTS) if lengths else []

@@ -86,7 +86,7 @@ def test_bash_completes_commands_and_values(tmp_path: Path) -> None:
     for words, known in (
         ([], {name.split(" ")[0] for name in COMMANDS}),
         (["prepare"], {name.split(" ")[1] for name in COMMANDS if name.startswith("prepare ")}),
-        (["leaderboard", "--format"], {"text", "markdown", "html", "svg"}),
+        (["leaderboard", "--format"], {"text", "markdown", "html"}),
     ):
         program = f"""
             . {tmp_path}/completion

@@ -41,7 +41,7 @@ def test_all_results_or_some(folder: Path, capsys: pytest.CaptureFixture[str]) -
     assert "de-en" not in shown
 
 
-@pytest.mark.parametrize("form", ["text", "markdown", "html", "svg", "readme"])
+@pytest.mark.parametrize("form", ["text", "markdown", "html", "readme"])
 def test_each_format_is_written_and_checked(folder: Path, form: str) -> None:
     words = ("--readme", "README.md")
     if form != "readme":

@@ -89,7 +89,7 @@ def test_pairs_are_those_of_the_tests_and_of_the_parts(shown: Section, sheet: Sh
 def test_a_picture_names_all_systems(shown: Section, sheet: Sheet) -> None:
     lines = [line.name for line in shown.group.lines]
     gains = [line.name for line in shown.group.lines if line is not shown.group.baseline]
-    for figure, expected in ((intervals([shown]), lines), (picture([sheet]), gains + lines)):
+    for figure, expected in ((intervals(shown), lines), (picture([sheet]), gains + lines)):
         svg = inline(figure, "name")
         assert svg.startswith('<svg role="img"')
         titles = re.findall("<title>(.*?)</title>", svg)
