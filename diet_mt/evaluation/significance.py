@@ -15,7 +15,7 @@ from pathlib import Path
 from sacrebleu.metrics import BLEU
 
 from ..corpora.parallel import read_lines
-from ..system.errors import UserError
+from ..system.errors import UserError, printable
 from ..system.files import sha256
 from ..system.options import need_known
 from .groups import Group, Line, group
@@ -135,7 +135,7 @@ def show_sentences(
             for n in sorted(range(len(gaps)), key=lambda n: -abs(gaps[n]))[:count]:
                 print(f"{path}\tsentence {n + 1}\t{gaps[n]:+.1f} BLEU")
                 for name, lines in texts.items():
-                    print(f"  {name}\t{lines[n]}")
+                    print(f"  {name}\t{printable(lines[n])}")
 
 
 def sentence_bleu(statistics: Floats) -> list[float]:
