@@ -53,8 +53,7 @@ def color_of(name: str) -> str:
     """The colour of a system, the same for its seeds (``diet_rel.2``), sizes (``diet_rel_tiny``)
     and encoders (``roberta_diet_rel``), and lighter for its variants (``rotary_ntk``).
     """
-    word = _word(name)
-    encoding = encoding_in(name)
+    word, encoding = _word(name), encoding_in(name)
     if not encoding:
         return hashed(word, [color for color, _ in encodings().values()])
     color, _ = encodings()[encoding]
