@@ -13,7 +13,7 @@ from torch import Tensor
 from ..nn.compiled import is_exporting
 from ..nn.precision import product
 from .base import AttentionBias
-from .position_ids import PositionRange, num_positions
+from .position_ids import REFUSE, PositionRange, num_positions, read_table
 from .terms import PositionTerms, Row, select_row
 
 # Number of queries, and of keys, from which on the factors are appended to them. Below, the product
@@ -70,7 +70,7 @@ class FactorBias(AttentionBias):
         """Stores the factors of all positions, (L|1, H|1, n_T, R) and (L|1, H|1, n_S, R)."""
         both = self.factors(range(self.shape.max_queries), range(self.shape.max_keys))
         vars(self)["factors"] = lambda *at: [
-            factor.index_select(2, rows) for factor, rows in zip(both, at, strict=True)
+            read_table(table, rows, REFUSE, dim=2) for table, rows in zip(both, at, strict=True)
         ]
 
     def forward(self, queries: PositionRange, keys: PositionRange) -> Tensor:
