@@ -21,7 +21,7 @@ import psutil
 import pytest
 
 from diet_mt.cli.main import main
-from diet_mt.corpora.binarized import shares
+from diet_mt.corpora.binarized import parts
 from diet_mt.system import process
 from diet_mt.system.engine import alone
 
@@ -107,7 +107,7 @@ class Forked:
         words = command[2:]
         if "--workers" in words:
             number = words.index("--workers") + 1
-            words[number] = str(max(1, int(words[number]) // shares(1)))
+            words[number] = str(max(1, int(words[number]) // parts(1)))
         sys.stdout.flush()
         sys.stderr.flush()
         self.pid = os.fork()

@@ -15,7 +15,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
-from ..corpora.binarized import UNKNOWN, need_fairseq, preprocess, sentences_in, shares, shown
+from ..corpora.binarized import UNKNOWN, count_in, need_fairseq, parts, preprocess, shown
 from ..system.engine import Count, Preparation, Stage
 from ..system.errors import UserError
 from ..system.files import copy, lines_in, lines_of, make_folder, plain_or_gz, writing
@@ -96,7 +96,7 @@ def _binarized(out: Path, part: str, text: Path, dictionary: Path, workers: int)
     def options() -> list[object]:
         texts = ",".join(map(str, files())) or text / f"SPLIT.{part}"
         own = ["--only-source", "--srcdict", dictionary]
-        return [*own, "--workers", shares(workers), "--testpref", texts]
+        return [*own, "--workers", parts(workers), "--testpref", texts]
 
     def make(to: Path) -> None:
         preprocess(options(), to, out / f"preprocess.{part}.log", f"fairseq-preprocess {part}")
@@ -120,7 +120,7 @@ def _counts(out: Path) -> Iterator[Count]:
         if not part.startswith(("input", "label")) or file.name == "labels.txt":
             continue
         index, text = out / part / f"{split}.idx", out / part / file.name
-        count = lines_in(text) if text.exists() else sentences_in(index)
+        count = lines_in(text) if text.exists() else count_in(index)
         yield f"{split}, {part}", count, lines_in(file)
 
 

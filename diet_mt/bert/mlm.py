@@ -306,7 +306,7 @@ def preparation(
 
     options = [
         *("--only-source", "--srcdict", out / "dict.txt"),
-        *("--workers", binarized.shares(given.workers)),
+        *("--workers", binarized.parts(given.workers)),
         *("--trainpref", ids / "train", "--validpref", ids / "valid"),
     ]
 
@@ -318,7 +318,7 @@ def preparation(
 
     def counts() -> Iterator[Count]:
         for name in SPLITS:
-            yield name, binarized.sentences_in(out / "bin" / f"{name}.idx"), lines_in(ids / name)
+            yield name, binarized.count_in(out / "bin" / f"{name}.idx"), lines_in(ids / name)
 
     size, alpha = given.vocab_sample, given.alpha
     make_text = partial(prepare_sentences, text, workers=given.workers)

@@ -50,7 +50,7 @@ def need_fairseq(out: Path) -> None:
         raise UserError(f"{out}: fairseq-preprocess allows no comma in a path; give another --out")
 
 
-def shares(workers: int) -> int:
+def parts(workers: int) -> int:
     """``--workers`` of fairseq-preprocess: parts of a file, each with its own process.
 
     The first part starts after all others have ended, so one part per core would take twice the
@@ -164,7 +164,7 @@ def read_index(path: Path) -> Index:
     return Index(np.dtype(_KINDS[code]), lengths)
 
 
-def sentences_in(path: Path) -> int:
+def count_in(path: Path) -> int:
     """The number of sentences of an .idx file."""
     return len(read_index(path).lengths)
 
@@ -230,7 +230,7 @@ def _check_other_side(path: Path, pair: re.Match[str], count: int) -> None:
     other = path.with_name(f"{path.stem.removesuffix(pair['side'])}{name}.idx")
     if not other.is_file():
         raise UserError(f"{other}: missing, the other side of {path.name}; {AGAIN}")
-    sentences = sentences_in(other)
+    sentences = count_in(other)
     if sentences != count:
         raise UserError(f"{other}: {sentences:,} sentences, but {path.name} has {count:,}; {AGAIN}")
 
@@ -263,7 +263,7 @@ def check_prepared(folder: Path) -> tuple[list[str], str]:
     counts: dict[str, int] = {}
     for index in indices(folder):
         try:
-            count = sentences_in(index)
+            count = count_in(index)
         except UserError:  # one of the faults
             continue
         counts[index.name.split(".")[0]] = count
@@ -308,7 +308,7 @@ def _sums(folder: Path) -> Iterator[tuple[str, str]]:
             yield match[2], f"changed since it was made, by {SUMS}; prepare the data again"
         else:
             yield match[2], ""
-    parts = {folder / RAW, *(index.parent for index in indices(folder))}
-    for name in with_checksums(folder, parts):
+    folders = {folder / RAW, *(index.parent for index in indices(folder))}
+    for name in with_checksums(folder, folders):
         if name not in named:
             yield name, f"without a checksum in {SUMS}, which is cut; prepare the data again"

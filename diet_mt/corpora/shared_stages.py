@@ -14,7 +14,7 @@ from ..system.engine import Count, Preparation, Stage
 from ..system.files import copy, lines_in
 from ..system.process import apart
 from . import clean, pieces, subwords
-from .binarized import need_fairseq, preprocess, sentences_in, shares, shown, write_dictionary
+from .binarized import count_in, need_fairseq, parts, preprocess, shown, write_dictionary
 from .parallel import convert, splits_in
 from .settings import MODELS, TextSettings
 
@@ -53,7 +53,7 @@ def prepared(out: Path, first: list[Stage], text: TextSettings, more: str = "") 
             for lang in langs:
                 index = out / "bin" / f"{part}.{'-'.join(langs)}.{lang}.idx"
                 name = f"{part}.{lang}"
-                yield name, sentences_in(index), lines_in(plain / name)
+                yield name, count_in(index), lines_in(plain / name)
 
     command, binarize = shown(_options(out, text), out / "bin"), partial(_binarize, out, text)
     stages += [
@@ -85,7 +85,7 @@ def _options(out: Path, text: TextSettings) -> list[object]:
         dictionary = ["--nwordssrc", text.dictionary, "--nwordstgt", text.dictionary]
     return [
         *("--source-lang", source, "--target-lang", target, "--joined-dictionary", *dictionary),
-        *("--workers", shares(text.workers), "--trainpref", made / "train"),
+        *("--workers", parts(text.workers), "--trainpref", made / "train"),
         *("--validpref", made / "valid", "--testpref", f"{made}/test{second}"),
     ]
 

@@ -31,10 +31,10 @@ def split_update(tokens: int, ceiling: int, devices: int) -> Batches:
     Batches are as few as possible and have the same size: ``total`` is at most ``tokens``, and the
     difference is less than the number of batches. Raises :class:`UserError` if devices have none.
     """
-    if ceiling < 1 or not 1 <= devices <= tokens:
+    per_update = math.ceil(tokens / max(devices * ceiling, 1))
+    size = tokens // max(devices * per_update, 1)
+    if min(devices, ceiling, size) < 1:
         raise UserError(f"{tokens} cannot be divided among {devices} devices of {ceiling}")
-    per_update = math.ceil(tokens / (devices * ceiling))
-    size = tokens // (devices * per_update)
     return Batches(size, per_update, size * devices * per_update)
 
 

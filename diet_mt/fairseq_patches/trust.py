@@ -223,6 +223,7 @@ def check_size(state: Mapping[str, Any]) -> None:
     # A checkpoint without weights provides only options, of a model that must be buildable.
     total = sum(each.numel() for each in weights) if weights else 10**9
     most_layers = len(weights) or 100
+    lengths = []
     for side, text in (("encoder", "source"), ("decoder", "target")):
         stack = options.get(side)
         # Each under every name that fairseq accepts.
@@ -237,6 +238,11 @@ def check_size(state: Mapping[str, Any]) -> None:
         too_large = max(layers * width * inner, width) > total or layers > most_layers
         if too_large or longest > _MOST_POSITIONS:
             raise UserError(f"its options are of a larger {side} than its weights")
+        lengths.append(longest or 1)
+    vectors = max(_number(options.get(f"position_{name}")) for name in ("clip", "buckets"))
+    width = max(_number(options.get(name)) for name in ("position_rank", "linformer_k"))
+    if max(vectors, width * min(lengths)) > total:
+        raise UserError("its options are of larger tables of positions than its weights")
 
 
 def _number(value: Any) -> int:

@@ -218,7 +218,7 @@ def _draw_spectra(panel: Any, rows: Sequence[RankRow], shown: Sequence[RankRow])
         singular = [row.singular for row in shown if row.system == name]
         if singular:
             values = torch.tensor(singular, dtype=torch.float64)
-            middle = (values / values[:, :1]).median(0).values.numpy()
+            middle = (values / values[:, :1].clamp(min=1e-300)).median(0).values.numpy()
             panel.plot(range(1, len(middle) + 1), middle, **usual, **style)
     for size in {row.head_size for row in rows}:
         panel.axvline(size, color="0.3", linestyle="--", linewidth=1)

@@ -99,10 +99,10 @@ class Estimate:
 
 
 @lru_cache(maxsize=8)
-def _resamples(sentences: int) -> Any:
-    """Number of times that each resample draws each sentence, (1,000, sentences)."""
+def _resamples(sentences: int, number: int = 1000) -> Any:
+    """Number of times that each resample draws each sentence, (number, sentences)."""
     draw = np.random.default_rng(SEED)
-    return draw.multinomial(sentences, np.full(sentences, 1 / sentences), size=1000)
+    return draw.multinomial(sentences, np.full(sentences, 1 / sentences), size=number)
 
 
 def estimate(seeds: Sequence[Floats], score: Callable[[Floats], Floats] = bleu) -> Estimate:

@@ -172,8 +172,9 @@ def test_an_update_is_the_same_for_any_number_of_gpus(ceiling: int) -> None:
         assert 0 <= 25000 - batches.total < batches.per_update * count
         # With one batch less they would not fit.
         assert (batches.per_update - 1) * count * ceiling < 25000
-    with pytest.raises(UserError, match="7"):
-        split_update(7, 8192, 8)
+    for tokens, ceiling, count in ((7, 8192, 8), (3, 1, 2), (7, 0, 1), (7, 1, 0)):
+        with pytest.raises(UserError, match=f"{tokens} cannot be divided"):
+            split_update(tokens, ceiling, count)
 
 
 AMPERE, TURING, HOPPER = (8, 0), (7, 5), (9, 0)

@@ -346,6 +346,7 @@ HYDRA = r"{_name:space,x:$\{oc.env\:HOME\}}"  # a table, with an interpolation
         (("cfg", "task", "many"), list(range(30_000)), "20000"),
         (("cfg", "model", "encoder_layers"), 1_000_000, "encoder"),
         (("cfg", "model", "max_target_positions"), 1 << 40, "decoder"),
+        (("cfg", "model", "position_rank"), 1 << 40, "positions"),
         (("args",), argparse.Namespace(arch="transformer", decoder_embed_dim=99999), "decoder"),
         # Names and forms in which fairseq takes an option, too.
         (("args",), argparse.Namespace(arch="transformer", layers=10**6), "encoder"),

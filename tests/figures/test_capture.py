@@ -11,7 +11,7 @@ import torch
 from diet_mt.figures.capture import AttentionRecord, System, record
 from diet_mt.figures.heads import locality
 from diet_mt.figures.patterns import by_distance
-from diet_mt.figures.rank import ranks
+from diet_mt.figures.rank import RankRow, rank_pictures, ranks
 
 from ..toy import build, collate, each_encoding, sources, targets
 
@@ -80,6 +80,16 @@ def test_the_effective_rank_is_that_of_equal_values_and_less_of_others() -> None
     shares = np.array([9, 1, 1]) / 11
     assert values.effective[1] == pytest.approx(np.exp(-(shares * np.log(shares)).sum()))
     assert values.effective[2] == 0
+
+
+def test_a_head_of_zeros_leaves_the_spectrum_of_the_others() -> None:
+    def row(head: int, *singular: float) -> RankRow:
+        place = ("sinusoidal", "sinusoidal_tiny", "encoder", 1, head, "logits", 3, [], 1, 2)
+        return RankRow(*place, 1e-9, 2, 2, 2, 2.0, list(singular))
+
+    rows = [row(1, 0, 0, 0), row(2, 8, 4, 2), row(3, 8, 4, 2)]
+    (panel,) = dict(rank_pictures(rows))["spectrum"].axes
+    assert panel.lines[0].get_ydata().tolist() == [1, 0.5, 0.25]
 
 
 def test_the_value_of_each_distance() -> None:
