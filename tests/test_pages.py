@@ -87,7 +87,7 @@ class Recorded:
             name for name in names if not (Path(folder) / name).is_dir()
         ])  # fmt: skip
         shutil.copy(ROOT / "README.md", self.folder)
-        for folder in ("", "search", "short", "joined", "int8"):
+        for folder in ("", "search", "short", "joined", "long", "int8"):
             page = Path("results", folder, "README.md")
             shutil.copy(ROOT / page, self.folder / page)
         ours = ("fairseq-hydra-train", "diet-mt", "python", "python3", "nvidia-smi")

@@ -65,7 +65,7 @@ def command_in(page: Path) -> list[str]:
     return ["leaderboard", *rows, "--readme", str(page)]
 
 
-PARTS = ("int8", "joined", "search", "short")
+PARTS = ("int8", "joined", "long", "search", "short")
 PAGES = ["README.md", "results/README.md", "results/translation.md"]
 PAGES += [f"results/{part}/README.md" for part in PARTS]
 
