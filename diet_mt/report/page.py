@@ -32,13 +32,14 @@ from .tasks import task_board
 
 _FAMILY: Column[Standing] = Column("family", lambda s: FAMILIES[s.family][0], number=False)
 _COLUMNS = [STANDING[0], _FAMILY, *STANDING[1:]]
-_PARTS = 5  # number of ranges of source lengths
 _SUPERFLUOUS = re.compile(  # in SVG: styles set by the page, and attributes without effect
     r"<metadata>.*?</metadata>|<style.*?</style>|<clipPath.*?</clipPath>|<!--.*?-->"
     r'| clip-path="[^"]*"| transform="rotate\(-0 [^"]*"| font-family: [^;"]*;'
     r"| stroke-line\w+: \w+;?",
     re.DOTALL,
 )
+# In pictures, which repeat few styles thousands of times. Text has no < or >.
+_STYLE = re.compile(r'(?<= )style="([^"]*)"(?=[^<>]*>)')
 
 
 def page(
@@ -59,22 +60,23 @@ def page(
     if board := task_board(tasks):
         parts.append(("tasks", "BERT tasks", html(board)))
     parts.append(("reading", "Legend", html(reading(sections, tables))))
+    main = "\n".join(
+        f'<section id="{i}" aria-labelledby="{i}-h"><h2 id="{i}-h">{escape(head)}</h2>\n{body}'
+        "</section>"
+        for i, head, body in parts
+    )
+    styles = {style: f"s{i}" for i, style in enumerate(dict.fromkeys(_STYLE.findall(main)))}
     count = len({row.checkpoint_sha256 for each in sections for row in each.group.results})
     about = f"{count} trained models, compared with <em>{BASELINE}</em>." if count else ""
     files = {name: Path(__file__).with_name(f"page.{name}").read_text(encoding="utf-8")
              for name in ("html", "css", "js")}  # fmt: skip
     return Template(files["html"]).substitute(
-        title="Leaderboard of position encodings",
         about=about,
         script_hash=base64.b64encode(hashlib.sha256(files["js"].encode()).digest()).decode(),
-        style=files["css"],
+        style=files["css"] + "".join(f".{name} {{{style}}}\n" for style, name in styles.items()),
         script=files["js"],
         contents="".join(f'<li><a href="#{i}">{escape(head)}</a></li>' for i, head, _ in parts),
-        main="\n".join(
-            f'<section id="{i}" aria-labelledby="{i}-h"><h2 id="{i}-h">{escape(head)}</h2>\n{body}'
-            "</section>"
-            for i, head, body in parts
-        ),
+        main=_STYLE.sub(lambda match: f'class="{styles[match[1]]}"', main),
     )
 
 
@@ -82,17 +84,16 @@ def _section(section: Section, standings: Block, counts: Sentences) -> str:
     """HTML of a group: title, pictures, table, comparison of two systems, and details."""
     conditions = section.group.conditions
     title = section.group.title.removeprefix(conditions.heading).lstrip(", ")
-    body = [f'<p class="note">{escape(title)}</p>']
-    body.append(_figure(intervals(section), "BLEU"))
+    body = [f'<p class="note">{escape(title)}</p>', _figure(intervals(section), "BLEU")]
     body.append(html([standings]))
     sheet, lengths = Sheet("", "words"), counts.texts[conditions.references_sha256].source_lengths
-    parts = parts_of(lengths, count=_PARTS) if lengths else []
+    parts = parts_of(lengths, count=5) if lengths else []
     if len(parts) > 1 and len(section.group.lines) > 1:
         sheet.add(section.group, counts, parts)
         body.append(_figure(picture([sheet]), "Short and long sentences"))
     if pairs := pairs_of(section, sheet):
         data = json.dumps(pairs, ensure_ascii=False, separators=(",", ":"))
-        data = data.replace("<", "\\u003c")
+        data = data.replace("<", "\\u003c").replace(">", "\\u003e")
         script = f'<script type="application/json">{data}</script>'
         body.append(f'<div class="pair" hidden><h3>Two systems compared</h3>{script}</div>')
     return "\n".join([*body, html(details(section))])
@@ -148,8 +149,7 @@ def _learning(folders: Sequence[Path]) -> str:
 def inline(figure: Any, label: str) -> str:
     """A picture as SVG for HTML, in the font of the page, with tooltips, without background."""
     text = drawn(figure, "svg", transparent=True).decode()
-    text = text[text.index("<svg") :]
-    text = _SUPERFLUOUS.sub("", text)
+    text = _SUPERFLUOUS.sub("", text[text.index("<svg") :]).replace("xlink:href", "href")
     text = re.sub(r'<g id="t:([^"]*)">', r"<g><title>\1</title>", text)
     text = re.sub(r'="[^"]*"', lambda value: re.sub(r"(\.\d)\d+", r"\1", value[0]), text)
     used = set(re.findall(r"[\"(]#([\w-]+)", text))

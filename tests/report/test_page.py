@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 SCREENS = {"phone": (360, 740), "desktop": (1440, 900)}
-HOSTILE = "</script><img src=x onerror=alert(1)>&\"'$title"
+HOSTILE = "</script><img src=x onerror=alert(1)>&\"'$about style=\"}\""
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +122,8 @@ def test_texts_of_rows_are_not_markup(toy: Path) -> None:
     made = page([section([wild, *seeds_of("none", {1: 1.0}, test_set=HOSTILE)])], [], NOTHING, [])
     assert "<img src" not in made
     assert made.count("</script>") == 2  # the pairs, and the page's own
-    assert "$title" in made
+    assert "$about" in made
+    assert "{}}" not in made  # no CSS rule
     whole = (toy / "page.html").read_text(encoding="utf-8")
     assert WILD not in whole
     assert len(whole) < 200_000
