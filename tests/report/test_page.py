@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 SCREENS = {"phone": (360, 740), "desktop": (1440, 900)}
-HOSTILE = "</script><img src=x onerror=alert(1)>&\"'$about style=\"}\""
+HOSTILE = '</script><img src=x onerror=alert(1)>&"\'$about style="}"'
 
 
 @pytest.fixture(scope="module")
