@@ -38,7 +38,7 @@ _SUPERFLUOUS = re.compile(  # in SVG: styles set by the page, and attributes wit
     r"| stroke-line\w+: \w+;?",
     re.DOTALL,
 )
-# In pictures, which repeat few styles thousands of times. Text has no < or >.
+# In pictures, which repeat few styles thousands of times. Text and JSON contain no < or >.
 _STYLE = re.compile(r'(?<= )style="([^"]*)"(?=[^<>]*>)')
 
 
@@ -53,8 +53,8 @@ def page(
         conditions = section.group.conditions
         more = f", {conditions.corpus}" if times[conditions.heading] > 1 else ""
         tables.append(table(section.standings, _COLUMNS))
-        main = _section(section, tables[-1], counts)
-        parts.append((f"group-{number}", conditions.heading + more, main))
+        content = _section(section, tables[-1], counts)
+        parts.append((f"group-{number}", conditions.heading + more, content))
     if learning := _learning(folders):
         parts.append(("learning", "Learning curves", learning))
     if board := task_board(tasks):
