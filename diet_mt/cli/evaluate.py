@@ -183,8 +183,8 @@ class Verify(Command):
     of the optimizer, are finite. Prints OK, or a line for each fault.
 
     Rows (.jsonl): recomputes BLEU with its precisions and length ratio, chrF, signatures and the
-    n-gram counts of every sentence from the saved hypotheses. References are matched to rows by
-    checksum.
+    n-gram counts of every sentence from the saved hypotheses; without these, BLEU from the counts.
+    References are matched to rows by checksum.
 
     Answers (.json): prints F1 and exact match of predictions in SQuAD's format as a JSON object,
     computed like the official evaluation scripts. XQuAD and TyDiQA-GoldP are scored like SQuAD. The

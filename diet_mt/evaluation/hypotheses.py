@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import lzma
 import tarfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,13 +21,12 @@ import numpy as np
 
 from ..corpora.parallel import read_lines, read_sides
 from ..system.errors import UserError
-from ..system.files import decoded, sha256, write_text
+from ..system.files import decoded, raw_bytes, sha256, write_text
 from .json_rows import Row, locked, read_rows, write_rows
 from .records import Result, put_row, read_results, refuse_another, saved_rows
-from .scores import ORDERS, Floats, counter, scores, without_version
+from .scores import ORDERS, Floats, bleu, counter, scores, without_version
 
 Given = TypeVar("Given")
-_LARGEST = 1 << 28  # bytes of an unpacked archive
 
 
 def put_result(
@@ -71,19 +69,15 @@ def _saved(folder: Path, result: Result) -> bytes | None:
 @lru_cache(maxsize=4)
 def _files_in(archive: Path) -> Mapping[str, bytes]:
     """Name -> content of the hypothesis files of a corpus, packed by scripts/results.sh."""
-    files = {}
+    files, content = {}, raw_bytes(archive)
     try:
-        with lzma.open(archive) as unpacked:
-            content = unpacked.read(_LARGEST + 1)
-        if len(content) > _LARGEST:
-            raise UserError(f"{archive}: unpacks to more than {_LARGEST:,} bytes")
         with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as opened:
             for member in opened:
                 # Links and holes could multiply the content.
                 plain = member.isreg() and not member.issparse()
                 if plain and (file := opened.extractfile(member)):
                     files[member.name] = file.read()
-    except (tarfile.TarError, lzma.LZMAError, EOFError, OSError) as error:
+    except (tarfile.TarError, EOFError, OSError) as error:
         raise UserError(f"{archive}: damaged archive ({error})") from None
     return files
 
@@ -206,23 +200,28 @@ def _put_counts(
 
 
 def rescore(files: Sequence[Path], references: Sequence[Path]) -> None:
-    """Scores hypotheses again and prints a line for each row. Raises UserError for a difference."""
+    """Scores hypotheses again, or BLEU alone by their counts if they are not stored, and prints a
+    line for each row. Raises UserError for a difference.
+    """
     texts = {sha256(path): list(read_lines(path)) for path in references}
     counters = {digest: counter(lines) for digest, lines in texts.items()}
     rows = [(path, row) for path in files for row in read_results(path)]
     counts, wrong = read_sentences(files), 0
     for path, row in rows:
+        ok = f"OK, BLEU {row.bleu:.2f}"
         try:
-            own = of_row(row, texts)
-            hypotheses = read_hypotheses(path.parent, row)
-            faults = differences(row, scores(hypotheses, own))
-            counted = counters[row.references_sha256](hypotheses)
-            if (counted != counts.statistics(row)).any():
-                faults.append("other n-gram counts")
+            own, saved = of_row(row, texts), counts.statistics(row)
+            if _saved(path.parent, row) is None:
+                ok += " by counts alone: hypotheses not stored"
+                faults = differences(row, {"bleu": round(float(bleu(saved.sum(axis=0))), 4)})
+            else:
+                hypotheses = read_hypotheses(path.parent, row)
+                faults = differences(row, scores(hypotheses, own))
+                if (counters[row.references_sha256](hypotheses) != saved).any():
+                    faults.append("other n-gram counts")
         except UserError as error:
             faults = [str(error)]
-        print(f"{path}\t{row.system}\tseed {row.seed}\t", end="")
-        print("; ".join(faults) or f"OK, BLEU {row.bleu:.2f}")
+        print(path, row.system, f"seed {row.seed}", "; ".join(faults) or ok, sep="\t")
         wrong += bool(faults)
     if wrong or not rows:
         raise UserError(f"{wrong} of {len(rows)} rows differ, or cannot be scored again")
