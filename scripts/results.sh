@@ -3,7 +3,7 @@
 # tables and pictures. New rows of figures/ and curves/ require trained models.
 #
 # From     results/, and data for the lengths of sentences: data/multi30k.en-de (diet-mt prepare multi30k en-de)
-#          and data/{newstest,office}.en-de.short (diet-mt prepare office en-de --out data/office.en-de.short)
+#          and data/newstest.en-de.short (diet-mt prepare newstest en-de --out data/newstest.en-de.short); office alike
 # Example  scripts/results.sh && git diff --stat results
 # Takes    a quarter of an hour on one core; a second run makes the same files
 # Licence  the captions derive from Flickr30k, for research use
@@ -13,7 +13,7 @@ case " $* " in *" -h "* | *" --help "*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; 
 
 de=data/multi30k.en-de/raw/test.de
 news=data/newstest.en-de.short/raw/test.de
-office=data/office.en-de.short
+office=data/office.en-de.short/raw/test.de
 new=$(mktemp)
 trap 'rm -f "$new"' EXIT
 
@@ -53,7 +53,7 @@ lengths results/short/lengths "$few t5 tupe_abs fire none" results/short/multi30
 lengths results/short/newstest "$few t5 fire alibi none" results/short/newstest.*.jsonl --references "$news" --width 10 \
   --sources data/newstest.en-de.short/bpe/test.en --trained-to 50
 lengths results/short/office "sinusoidal shaw.published rotary diet_rel diet_abs" results/short/office.*.jsonl \
-  --references "$office/raw/test.de" --sources "$office/bpe/test.en" --width 25 --trained-to 25
+  --references "$office" --sources data/office.en-de.short/bpe/test.en --width 25 --trained-to 25
 lengths results/joined/lengths "$few shaw.encoder,decoder diet_rel.encoder,decoder diet_abs.encoder,decoder none" \
   results/joined/multi30k.en-de.joined.jsonl --by-test-set
 lengths results/joined/training "sinusoidal shaw diet_rel diet_abs rotary tupe_abs kerple diet_rel.lr0.003 shaw.lr0.003 tupe_abs.lr0.003" \

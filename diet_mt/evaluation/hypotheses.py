@@ -77,7 +77,7 @@ def _files_in(archive: Path) -> Mapping[str, bytes]:
                 plain = member.isreg() and not member.issparse()
                 if plain and (file := opened.extractfile(member)):
                     files[member.name] = file.read()
-    except (tarfile.TarError, EOFError, OSError) as error:
+    except (tarfile.TarError, OSError) as error:
         raise UserError(f"{archive}: damaged archive ({error})") from None
     return files
 

@@ -206,6 +206,9 @@ def test_hypotheses_are_read_from_an_archive(place: Path) -> None:
     archive.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(UserError, match=archive.name):
         read_hypotheses(ROWS.parent, rows[0])
+    archive.write_bytes(lzma.compress(bytes(1 << 25)))
+    with pytest.raises(UserError, match=f"{archive.name}: unpacks to more"):
+        read_hypotheses(ROWS.parent, rows[0])
 
 
 def test_sentences_that_differ_most(place: Path, capsys: Captured) -> None:
