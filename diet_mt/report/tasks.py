@@ -14,6 +14,9 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median
 from typing import NamedTuple
 
+from scipy.stats import sem
+from scipy.stats import t as student
+
 from ..evaluation.options import assignments, shell
 from ..evaluation.records import TaskResult
 from ..system.errors import UserError
@@ -37,9 +40,8 @@ class Score:
     def holds(self, result: TaskResult) -> bool:
         if result.task != self.task or self.metric not in ("", *result.metrics):
             return False
-        return result.split == self.split or (
-            self.all_languages and result.split.startswith(self.split)
-        )
+        begins = self.all_languages and result.split.startswith(self.split)
+        return begins or result.split == self.split
 
     def value(self, result: TaskResult) -> float:
         return result.metrics[self.metric] if self.metric else result.score
@@ -135,7 +137,10 @@ class Cell:
         return {name: str(replace(self, results=results)) for name, results in own.items()}
 
     def __str__(self) -> str:
-        return f"{self.value:.1f} ({len(self.by_seed)})"
+        values, half = list(self.by_seed.values()), ""
+        if (n := len(values)) > 1:
+            half = f" ± {student.ppf(0.975, n - 1) * sem(values):.1f}"
+        return f"{self.value:.1f}{half} ({n})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,12 +173,9 @@ class Entrant:
         size = f"{first.parameters / 1e6:.1f} M parameters"
         if not first.pretrained_sha256:
             return f"{size}, not pretrained"
-        perplexity = ""
-        if first.pretrain_perplexity:
-            # Computed from a loss with three decimals, so three digits are significant.
-            decimals = 0 if first.pretrain_perplexity >= 100 else 1
-            perplexity = f", perplexity {first.pretrain_perplexity:.{decimals}f}"
-        return f"{size}, pretrained for {first.pretrain_updates:,} updates{perplexity}"
+        text = f"{size}, pretrained for {first.pretrain_updates:,} updates"
+        perplexity = first.pretrain_perplexity  # three digits, as its loss has three decimals
+        return f"{text}, perplexity {perplexity:.3g}" if perplexity else text
 
 
 def entrants(results: Iterable[TaskResult]) -> list[Entrant]:
@@ -259,9 +261,7 @@ def _choose(column: Score, entrant: Entrant, tried: set[Setting]) -> Setting:
             f"{column.task}: {len(tried)} settings of {entrant.name}, and no result on "
             f"{' '.join(column.chosen_on)} to choose by; give that file, too"
         )
-    most = max(map(len, seeds.values()))
-    complete = {setting: values for setting, values in seeds.items() if len(values) == most}
-    return max(complete, key=lambda setting: median(complete[setting].values()))
+    return max(seeds, key=lambda setting: (len(seeds[setting]), median(seeds[setting].values())))
 
 
 def task_board(results: Sequence[TaskResult]) -> list[Block]:
@@ -318,7 +318,7 @@ def _blocks(name: str, every: Sequence[Entrant], results: Sequence[TaskResult]) 
     return [
         Heading(heading),
         _table(rows, titles),
-        Note(f"{legend}{over} In brackets: seeds."),
+        Note(f"{legend}{over} In brackets: seeds; ±: half of the 95 % interval of their mean."),
         Items(details),
         *by_language,
         Folded("Commands, of one seed each", list(commands)),

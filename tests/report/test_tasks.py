@@ -197,9 +197,10 @@ def test_our_rows_the_papers_and_their_notes() -> None:
             system="none", segments="none", arch="roberta_none_tiny", positions={"encoding": "none"}
         ),
     ]
+    # Two seeds: half of the interval is t(0.975, 1) = 12.706 times half of their difference.
     assert lines(rows) == [
         ["system", "segments", "CoLA", "RTE"],
-        ["diet-rel (tiny)", "per-head", "31.2 (2)", "52.2 (2)"],
+        ["diet-rel (tiny)", "per-head", "31.2 ± 9.5 (2)", "52.2 ± 25.4 (2)"],
         ["paper: DIET-REL", "per-head", "60.3", ""],
         ["none (tiny)", "none", "30.5 (1)", ""],
     ]
@@ -239,9 +240,9 @@ def test_languages_have_a_table_of_their_own() -> None:
     ]
     assert lines(rows) == [
         ["system", "segments", "XNLI"],
-        ["diet-rel (tiny)", "per-head", "51.0 (2)"],
+        ["diet-rel (tiny)", "per-head", "51.0 ± 12.7 (2)"],
         ["paper: DIET-REL", "per-head", "68.4"],
         ["system", "segments", "en", "sw"],
-        ["diet-rel (tiny)", "per-head", "61.0 (2)", "41.0 (2)"],
+        ["diet-rel (tiny)", "per-head", "61.0 ± 12.7 (2)", "41.0 ± 12.7 (2)"],
     ]
     assert " Our languages: XNLI en sw. " in markdown(task_board(rows))
