@@ -152,12 +152,12 @@ def _tasks(claim: Content, rows: Sequence[TaskResult]) -> Iterator[Evidence]:
     """Differences of means over the paper's tasks that both systems have; if any of these tasks has
     several seeds of both, over such tasks only. The variance between pretrainings is unknown.
     """
-    every = {f"{each.results[0].system} {each.segments}": each for each in entrants(rows)}
     kinds = ((GLUE, GLUE_COLUMNS), (XTREME, XTREME_COLUMNS))
     for (one, other), (kind, columns) in product(claim.get("tasks", ()), kinds):
-        if not {one, other} <= every.keys():
-            continue
-        sides = [every[one], every[other]]
+        tasks = {task for column in columns for task in (column.task, column.chosen_on[0])}
+        own = entrants(row for row in rows if row.task in tasks)
+        every = {f"{each.results[0].system} {each.segments}": each for each in own}
+        sides = [every[name] for name in (one, other) if name in every]
         cells = {}
         for column in columns:
             languages = languages_of(column, rows)

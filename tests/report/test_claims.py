@@ -134,6 +134,9 @@ def test_tasks_have_students_interval_over_seeds(tmp_path: Path) -> None:
             put_row(tmp_path / "tasks", task_row(metrics={"matthews": value}, seed=seed, **about))
         more = {"task": "SST-2", "metrics": {"accuracy": 80}, "main_metric": "accuracy"}
         put_row(tmp_path / "tasks", task_row(**more, **about))
+        answers = {"task": "SQuAD", "metrics": {"f1": 9}, "main_metric": "f1"}
+        other = {"pretrained_sha256": "f" * 64}  # its GLUE results count all the same
+        put_row(tmp_path / "tasks", task_row(**answers, **about, **other))
     (each,) = evidence(tmp_path, claim(tasks=[["diet-rel per-head", "learned input"]]))
     assert (each.data, each.seeds, each.paper) == ("GLUE: CoLA", "3 and 3", pytest.approx(1.6))
     assert each.value == pytest.approx(6)
