@@ -30,7 +30,9 @@ lengths() {
 for curves in results/curves/*.jsonl; do
   diet-mt bench curves "$curves" --loss --out "${curves%.jsonl}"
 done
-diet-mt bench curves results/mlm/curves.jsonl --out results/mlm/curves
+for curves in results/mlm/*.jsonl; do
+  diet-mt bench curves "$curves" --out "${curves%.jsonl}"
+done
 
 # Adds the hypotheses of new rows to the archive of their corpus.
 find results -name '*.hyp.txt' -printf '%h\n' | sort -u | while read -r folder; do

@@ -149,13 +149,13 @@ def _bleu(
 
 
 def _tasks(claim: Content, rows: Sequence[TaskResult]) -> Iterator[Evidence]:
-    """Differences of means over the paper's tasks that both systems have; if any of these tasks has
-    several seeds of both, over such tasks only. The variance between pretrainings is unknown.
+    """Differences of means over the paper's tasks that both systems have, those with several seeds
+    if any, at equal updates of pretraining. The variance between pretrainings is unknown.
     """
     kinds = ((GLUE, GLUE_COLUMNS), (XTREME, XTREME_COLUMNS))
-    for (one, other), (kind, columns) in product(claim.get("tasks", ()), kinds):
-        tasks = {task for column in columns for task in (column.task, column.chosen_on[0])}
-        own = entrants(row for row in rows if row.task in tasks)
+    lengths = sorted({row.pretrain_updates for row in rows})
+    for (one, other), (kind, columns), updates in product(claim.get("tasks", ()), kinds, lengths):
+        own = entrants(row for row in rows if row.pretrain_updates == updates)
         every = {f"{each.results[0].system} {each.segments}": each for each in own}
         sides = [every[name] for name in (one, other) if name in every]
         cells = {}
@@ -174,7 +174,7 @@ def _tasks(claim: Content, rows: Sequence[TaskResult]) -> Iterator[Evidence]:
         yield Evidence(
             claim["claim"],
             (one, other),
-            f"{kind.upper()}: {', '.join(used)}",
+            f"{kind.upper()}: {', '.join(used)}; {updates:,} updates",
             fmean(value for value, _ in differences),
             half_width(samples) if several else None,
             known=False,
@@ -310,7 +310,7 @@ def summary(every: Sequence[Evidence]) -> Any:
     axes.set_yticks(range(len(data)), data, fontsize=8)
     axes.set_ylim(len(data) - 0.5, -0.5)
     axes.set_xlabel(
-        "points above positions at the input, with 95 % intervals; the paper's translation: WMT18",
+        "points above positions at the input, with 95 % intervals;\nthe paper's translation: WMT18",
         fontsize=8,
     )
     axes.legend(handles=handles, fontsize=7, loc="best", frameon=False)

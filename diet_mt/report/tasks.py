@@ -73,7 +73,6 @@ MORE_XTREME_COLUMNS = tuple(
     Score(f"SQuAD{more}", *_SQUAD, _SQUAD, metric) for more, metric in _METRICS
 )
 
-
 # Heading, legend, the paper's columns and other columns of each table.
 _TABLES = {
     GLUE: (
@@ -205,8 +204,9 @@ def _with_plain(model: Mapping[str, list[TaskResult]]) -> Iterator[list[TaskResu
 
 
 def _options(result: TaskResult) -> dict[str, object]:
-    """Architecture and options of the whole model."""
-    return {"arch": result.arch, **result.positions, **result.model}
+    """Architecture and options of the whole model, and its updates of pretraining."""
+    updates = {"pretrain-updates": result.pretrain_updates} if result.pretrain_updates else {}
+    return {"arch": result.arch, **updates, **result.positions, **result.model}
 
 
 def _apart(rows: Sequence[TaskResult], every: Iterable[Sequence[TaskResult]]) -> str:

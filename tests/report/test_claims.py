@@ -135,10 +135,13 @@ def test_tasks_have_students_interval_over_seeds(tmp_path: Path) -> None:
         more = {"task": "SST-2", "metrics": {"accuracy": 80}, "main_metric": "accuracy"}
         put_row(tmp_path / "tasks", task_row(**more, **about))
         answers = {"task": "SQuAD", "metrics": {"f1": 9}, "main_metric": "f1"}
-        other = {"pretrained_sha256": "f" * 64}  # its GLUE results count all the same
-        put_row(tmp_path / "tasks", task_row(**answers, **about, **other))
+        shorter = {"pretrained_sha256": "e" * 64, "pretrain_updates": 5000}
+        put_row(tmp_path / "tasks", task_row(**answers, **about, **shorter))
+    longer = {"pretrained_sha256": "f" * 64, "pretrain_updates": 20_000}  # of one system alone
+    put_row(tmp_path / "tasks", task_row(metrics={"matthews": 99}, **about, **longer))
     (each,) = evidence(tmp_path, claim(tasks=[["diet-rel per-head", "learned input"]]))
-    assert (each.data, each.seeds, each.paper) == ("GLUE: CoLA", "3 and 3", pytest.approx(1.6))
+    assert (each.data, each.seeds) == ("GLUE: CoLA; 10,000 updates", "3 and 3")
+    assert each.paper == pytest.approx(1.6)
     assert each.value == pytest.approx(6)
     pooled = math.sqrt((stdev([50, 52, 54]) ** 2 + stdev([56, 57, 61]) ** 2) / 2)
     assert each.half == pytest.approx(2.776 * pooled * math.sqrt(2 / 3), rel=0.05)
