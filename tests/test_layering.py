@@ -33,7 +33,7 @@ ALLOWED: dict[str, set[str]] = {
     "experiments": {"system", "evaluation", "bert", "corpora", "fairseq_patches", "submitit"}
     | {"torch", "fairseq", "yaml"},
     "report": {"evaluation", "corpora", "positions", "system", "PIL", "matplotlib", "numpy"}
-    | {"tabulate", "yaml"},
+    | {"scipy", "tabulate", "yaml"},
     "export": {"bench", "layers", "nn", "positions", "system", "torch", "numpy", "ctranslate2"},
     "bench": {"evaluation", "decoding", "models", "positions", "report", "system"}
     | {"torch", "fairseq"},
