@@ -154,9 +154,9 @@ def _tasks(claim: Content, rows: Sequence[TaskResult]) -> Iterator[Evidence]:
     """
     kinds = ((GLUE, GLUE_COLUMNS), (XTREME, XTREME_COLUMNS))
     lengths = sorted({row.pretrain_updates for row in rows})
-    for (one, other), (kind, columns), updates in product(claim.get("tasks", ()), kinds, lengths):
-        own = entrants(row for row in rows if row.pretrain_updates == updates)
-        every = {f"{each.results[0].system} {each.segments}": each for each in own}
+    models = {n: entrants(row for row in rows if row.pretrain_updates == n) for n in lengths}
+    for (one, other), (kind, columns), updates in product(claim.get("tasks", ()), kinds, models):
+        every = {f"{each.results[0].system} {each.segments}": each for each in models[updates]}
         sides = [every[name] for name in (one, other) if name in every]
         cells = {}
         for column in columns:

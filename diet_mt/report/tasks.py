@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median
 from typing import NamedTuple
 
-from scipy.stats import sem
-from scipy.stats import t as student
+from scipy import stats
 
 from ..evaluation.options import assignments, shell
 from ..evaluation.records import TaskResult
@@ -138,7 +137,7 @@ class Cell:
     def __str__(self) -> str:
         values, half = list(self.by_seed.values()), ""
         if (n := len(values)) > 1:
-            half = f" ± {student.ppf(0.975, n - 1) * sem(values):.1f}"
+            half = f" ± {stats.t.ppf(0.975, n - 1) * stats.sem(values):.1f}"
         return f"{self.value:.1f}{half} ({n})"
 
 
