@@ -2,17 +2,15 @@
 
 One resample draws N of the N sentences with replacement, the same ones for every system and seed
 (Koehn 2004), and takes the mean BLEU of the n seeds of each system. For the seeds it adds a normal
-deviate of variance v / n, independent for each system. v is the variance between seeds, pooled over
-all systems of the table with several seeds (one-way analysis of variance); systems with one seed
-share it. Two corrections apply to v:
+deviate of variance v / n, independent for each system but the same for decodings of the same
+trainings. v is the variance between seeds, pooled over all systems of the table with several seeds
+(one-way analysis of variance); systems with one seed share it. Two corrections apply to v:
 
 - v is an estimate s^2 with d degrees of freedom, the seeds less the systems with several. Each
   resample draws v = d s^2 / x, x from chi-square(d), which turns the normal distribution into
   Student's t.
 - Resampling sentences explains a part of the variance between seeds; that part is subtracted. It is
   the variance over the resamples of a seed's deviation from the mean of its system.
-
-Without a second seed of any system, v is 0, and only the sentences vary.
 """
 
 from __future__ import annotations
@@ -35,7 +33,6 @@ RESAMPLES = 10_000
 SEED = 12345  # SacreBLEU's default
 ORDERS = 4  # n-grams up to this
 _BLOCK = 500  # resamples at a time: as many counts as there are sentences for each
-_SHARE = 0.95  # of an interval
 
 Floats = NDArray[np.float64]
 
@@ -127,7 +124,8 @@ def resampled(systems: Sequence[Sequence[Floats]], streams: Sequence[int]) -> Fl
     """(systems, RESAMPLES): mean BLEU over the seeds of each system, resample by resample.
 
     ``systems``: statistics of each seed of each system, all of the same N sentences; ``streams``:
-    seed of the random draws of each system, so that they do not depend on other systems.
+    seed of the random draws of each system, so that they do not depend on other systems; equal for
+    systems of the same trainings.
     """
     # Whole numbers far below 2^24, so float32 adds them without an error.
     every = np.concatenate([each for seeds in systems for each in seeds], axis=1).astype(np.float32)
@@ -142,7 +140,8 @@ def resampled(systems: Sequence[Sequence[Floats]], streams: Sequence[int]) -> Fl
     ends = np.cumsum([len(seeds) for seeds in systems])[:-1]
     scores = np.split(np.concatenate(blocks).T, ends)  # of each system (n, RESAMPLES)
     whole = [np.array([bleu(each.sum(axis=0)) for each in seeds]) for seeds in systems]
-    spread = np.sqrt(between_seeds(whole, scores))
+    trained = [streams.index(each) for each in dict.fromkeys(streams)]
+    spread = np.sqrt(between_seeds([whole[n] for n in trained], [scores[n] for n in trained]))
     draws = [np.random.default_rng([SEED, stream]) for stream in streams]
     return np.array(
         [
@@ -169,7 +168,7 @@ def between_seeds(whole: Sequence[Floats], scores: Sequence[Floats]) -> Floats:
 
 def half_width(samples: Floats) -> float:
     """Half of the interval that contains 95 % of the resamples, by their percentiles."""
-    low, high = np.quantile(samples, [(1 - _SHARE) / 2, (1 + _SHARE) / 2])
+    low, high = np.quantile(samples, [0.025, 0.975])
     return float(high - low) / 2
 
 

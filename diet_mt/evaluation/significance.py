@@ -20,7 +20,7 @@ from ..system.files import sha256
 from ..system.options import need_known
 from .groups import Group, Line, group
 from .hypotheses import Sentences, read_hypotheses, read_sentences, source_of
-from .records import Result, read_results
+from .records import read_results
 from .scores import ORDERS, RESAMPLES, Floats, bleu, half_width, p_value, resampled
 
 DIGITS = 4  # decimals of BLEU differences and p-values
@@ -64,15 +64,20 @@ def resample(lines: Sequence[Line], counts: Sentences) -> Resampled:
     return Resampled(
         lines=tuple(lines),
         scores=tuple(sum(each) / len(each) for each in scores),
-        samples=resampled(statistics, [_stream(line.results) for line in lines]),
+        samples=resampled(statistics, _streams(lines)),
         sentences=len(statistics[0][0]),
     )
 
 
-def _stream(seeds: Sequence[Result]) -> int:
-    """The number that seeds the draws of a system: of the checksums of its hypotheses."""
-    digests = " ".join(sorted(each.hypotheses_sha256 for each in seeds))
-    return int(hashlib.sha256(digests.encode()).hexdigest()[:12], 16)
+def _streams(lines: Sequence[Line]) -> list[int]:
+    """Seeds of the draws of each system, from the checksums of its hypotheses; equal for systems
+    that share a checkpoint, as rotary and its scaled frequencies do.
+    """
+    own = [" ".join(sorted(each.hypotheses_sha256 for each in line.results)) for line in lines]
+    streams = [int(hashlib.sha256(each.encode()).hexdigest()[:12], 16) for each in own]
+    trained = [{each.checkpoint_sha256 for each in line.results} for line in lines]
+    pairs = list(zip(streams, trained, strict=True))
+    return [min(stream for stream, other in pairs if mine & other) for mine in trained]
 
 
 def p_text(value: float) -> str:

@@ -105,7 +105,8 @@ def seeds_of(
             f"checkpoints/{system}.{seed}/checkpoint_best.pt",
             hypotheses=f"toy.en-de/{arch}.{seed}.hyp.txt",
             hypotheses_sha256=hashlib.sha256(f"{arch} {seed} {changes}".encode()).hexdigest(),
-            **changes,
+            **{"checkpoint_sha256": hashlib.sha256(f"{arch} {seed}".encode()).hexdigest()}
+            | changes,
         )
         for seed, bleu in scores.items()
     ]

@@ -58,12 +58,15 @@ def test_counts_of_sentences_give_the_scores_of_sacrebleu(tmp_path: Path) -> Non
 
 
 def compared(
-    first: Sequence[Sequence[str]], second: Sequence[Sequence[str]], references: list[str]
+    first: Sequence[Sequence[str]],
+    second: Sequence[Sequence[str]],
+    references: list[str],
+    **changes: str,
 ) -> tuple[float, float, float]:
-    """Two systems, of each the translations of each seed."""
+    """Two systems, of each the translations of each seed. ``changes``: of their results."""
     count, lines, statistics = counter(references), [], {}
     for name, seeds in (("t5", first), ("shaw", second)):
-        results = seeds_of(name, dict.fromkeys(range(len(seeds)), 1.0))
+        results = seeds_of(name, dict.fromkeys(range(len(seeds)), 1.0), **changes)
         lines.append(Line(name, name, tuple(results)))
         statistics |= {r.hypotheses: count(s) for r, s in zip(results, seeds, strict=True)}
     counts = Mock(statistics=lambda result: statistics[result.hypotheses])
@@ -96,6 +99,13 @@ def test_seeds_that_differ_make_a_difference_less_sure() -> None:
     assert sure[2] == pytest.approx(1 / 10001)
     assert unsure[2] > 0.1
     assert unsure[1] > 2 * sure[1]
+    # Decodings of the same trainings have the chance of their seeds in common.
+    worse = [half, [line.replace("k", "5") for line in bad]]
+    apart, together = (
+        compared([good, bad], worse, good, **of) for of in ({}, {"checkpoint_sha256": "c"})
+    )
+    assert together[0] == apart[0] > 5
+    assert apart[2] > 0.1 > 0.001 > together[2]
 
 
 @pytest.mark.parametrize(

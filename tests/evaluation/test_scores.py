@@ -85,8 +85,9 @@ def test_the_chance_of_seeds_is_pooled_and_that_of_each_system_its_own() -> None
     b = BLEU().corpus_score([half] * 4, [references]).score
     systems, streams = [seeds] * 4 + [seeds[1:2]], [5, 5, 6, 7, 8]
     first, again, other, _, single = resampled(systems, streams)
-    # Of d degrees of freedom, d / chi-square is d / (d - 2) on average.
-    between = np.var([0, b, 100], ddof=1) * 8 / 6
+    # Of d degrees of freedom, d / chi-square is d / (d - 2) on average; equal streams are the same
+    # trainings.
+    between = np.var([0, b, 100], ddof=1) * 6 / 4
     assert first.mean() == pytest.approx((b + 100) / 3, abs=1)
     assert first.var() == pytest.approx(between / 3, rel=0.1)
     assert single.mean() == pytest.approx(b, abs=2)
