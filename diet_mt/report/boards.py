@@ -12,7 +12,7 @@ from ..evaluation.groups import BASELINE, Line, encoding_of
 from ..evaluation.options import Option, Options, shell
 from ..evaluation.records import Result
 from ..evaluation.scores import RESAMPLES
-from .blocks import Block, Column, Folded, Heading, Items, legend, number, table
+from .blocks import Block, Column, Folded, Heading, Items, Note, legend, number, table
 from .published import source
 from .sections import LEVEL, Section, Standing
 from .style import FAMILIES, pyplot
@@ -119,9 +119,12 @@ EVALUATION: list[Column[Evaluated]] = [
 ]
 
 SEEDS = (
-    "Seeds: a resample adds to the mean of a system's n seeds a normal deviate of variance v / n. "
-    "v is the variance between seeds, pooled over all systems with several, less the part that the "
-    "sentences explain; each resample draws it from its chi-square distribution."
+    "Detectable: a true difference that is significant (uncorrected) with a probability of 80 %, "
+    "on the median of the systems.",
+    "Seeds: a resample adds to the mean of a system's n seeds a normal deviate of variance v / n, "
+    "the same for decodings of the same trainings. v is the variance between seeds, pooled over "
+    "all systems with several, less the part that the sentences explain; each resample draws it "
+    "from its chi-square distribution.",
 )
 
 
@@ -130,7 +133,10 @@ def board(sections: Sequence[Section], *, brief: bool = False) -> list[Block]:
     blocks: list[Block] = []
     for section in sections:
         columns = [each for each in STANDING if each.title in BRIEF or not brief]
-        blocks += [Heading(section.group.title), table(section.standings, columns)]
+        blocks.append(Heading(section.group.title))
+        if least := section.detectable:
+            blocks.append(Note(f"Detectable difference to {BASELINE}: {least:.1f} BLEU."))
+        blocks.append(table(section.standings, columns))
         blocks += [] if brief else details(section)
     return blocks if brief else [*blocks, *reading(sections, blocks)]
 
@@ -150,7 +156,7 @@ def details(section: Section) -> list[Block]:
 
 def reading(sections: Sequence[Section], blocks: Sequence[Block]) -> list[Block]:
     """The legend of the tables: of their columns, and of the variance between seeds."""
-    lines = [*legend(blocks), *([SEEDS] if any(each.has_seeds for each in sections) else [])]
+    lines = [*legend(blocks), *(SEEDS if any(each.has_seeds for each in sections) else ())]
     return [Items(lines)] if lines else []
 
 

@@ -21,16 +21,15 @@ import yaml
 
 from ..evaluation.json_rows import read_dicts
 from ..evaluation.records import TaskResult, read_task_results
-from ..evaluation.scores import RESAMPLES, SEED, Floats, between_seeds, half_width
+from ..evaluation.scores import RESAMPLES, SEED, Floats, half_width
 from .blocks import Block, Column, Items, legend, number, table
 from .published import COSTS, GLUE, XTREME, bleu_of
-from .sections import Section, read_sections
+from .sections import DETECTABLE, Section, read_sections
 from .style import color_of, pyplot
-from .tasks import GLUE_COLUMNS, XTREME_COLUMNS, Cell, entrants, languages_of, score
+from .tasks import GLUE_COLUMNS, XTREME_COLUMNS, Cell, Entrant, entrants, languages_of, score
 
 CONFIRMED, CONTRADICTED, UNDECIDED = "confirmed", "contradicted", "not decidable here"
 _quantile = NormalDist().inv_cdf
-DETECTABLE = 1 + _quantile(0.8) / _quantile(0.975)  # times half of a 95 % interval, at 80 % power
 TARGET = 0.5  # BLEU, if the paper has no such difference
 # Half of the 95 % interval of a median, over the interquartile range; for n values, over sqrt(n).
 _MEDIAN = _quantile(0.975) * math.sqrt(math.pi / 2) / (2 * _quantile(0.75))
@@ -66,27 +65,28 @@ class Evidence:
         if self.margin is not None:
             inside, outside = high <= self.margin, low > self.margin
             return CONFIRMED if inside else CONTRADICTED if outside else UNDECIDED
-        if low <= 0 < self.half:
+        if low <= 0:
             return UNDECIDED
         return CONFIRMED if self.value * (self.paper or 1) > 0 else CONTRADICTED
 
     @property
     def detectable(self) -> float | None:
         """Smallest true difference that is significant with a probability of 80 %."""
-        return DETECTABLE * self.half if self.half else None
+        return DETECTABLE * self.half if self.half and self.known else None
 
     @property
     def takes(self) -> str:
         """Size of the data with which the paper's difference would be detectable."""
         if self.needs or self.verdict != UNDECIDED or not self.half:
             return self.needs
-        if self.margin is None:
-            more = (DETECTABLE * self.half / abs(self.paper or TARGET)) ** 2
-        else:  # assuming the same difference
-            more = (self.half / (self.margin - abs(self.value or 0))) ** 2
-        if more <= 1:
+        gap = abs(self.paper or TARGET)
+        if self.margin is not None:  # assuming the same difference
+            gap = abs(self.margin - abs(self.value or 0)) or self.margin
+        if (more := (DETECTABLE * self.half / gap) ** 2) <= 1:
             return "a difference as large as the paper's would show"
-        return " × ".join(f"{math.ceil(more * n):,} {unit}" for unit, n in self.sizes.items())
+        first = next(iter(self.sizes.values()))
+        more = math.ceil(more * first) / first  # whole seeds, then the rest
+        return ", ".join(f"{math.ceil(more * n):,} {unit}" for unit, n in self.sizes.items())
 
     def text(self, value: float | None, form: str = "", half: float | None = None) -> str | None:
         """A value with its unit, or None."""
@@ -149,48 +149,61 @@ def _bleu(
 
 
 def _tasks(claim: Content, rows: Sequence[TaskResult]) -> Iterator[Evidence]:
-    """Differences of means over the paper's tasks that both systems have, those with several seeds
-    if any, at equal updates of pretraining. The variance between pretrainings is unknown.
+    """Differences of means over the paper's tasks that both systems have, at equal updates of
+    pretraining: over pretrained models where a system has several, otherwise over the seeds of
+    fine-tuning of tasks with several seeds, if any, which does not decide a claim.
     """
     kinds = ((GLUE, GLUE_COLUMNS), (XTREME, XTREME_COLUMNS))
-    lengths = sorted({row.pretrain_updates for row in rows})
-    models = {n: entrants(row for row in rows if row.pretrain_updates == n) for n in lengths}
-    for (one, other), (kind, columns), updates in product(claim.get("tasks", ()), kinds, models):
-        every = {f"{each.results[0].system} {each.segments}": each for each in models[updates]}
-        sides = [every[name] for name in (one, other) if name in every]
-        cells = {}
+    models: dict[int, dict[str, list[Entrant]]] = {}
+    for updates in sorted({row.pretrain_updates for row in rows}):
+        for each in entrants(row for row in rows if row.pretrain_updates == updates):
+            name = f"{each.results[0].system} {each.segments}"
+            models.setdefault(updates, {}).setdefault(name, []).append(each)
+    for pair, (kind, columns), updates in product(claim.get("tasks", ()), kinds, models):
+        sides = [models[updates].get(name, []) for name in pair]
+        repeated = max(map(len, sides)) > 1
+        values = {}
         for column in columns:
             languages = languages_of(column, rows)
-            both = [cell for side in sides if (cell := score(column, side, languages))]
-            if len(both) == 2:
-                cells[column.title] = both
-        several = {k: v for k, v in cells.items() if min(len(cell.by_seed) for cell in v) > 1}
-        if not (used := several or cells):
+            cells = [
+                [c for each in side if (c := score(column, each, languages))] for side in sides
+            ]
+            if all(cells):
+                values[column.title] = [_values(side, models=repeated) for side in cells]
+        enough = max if repeated else min  # of the sides; models share their variance
+        several = {k: v for k, v in values.items() if enough(map(len, v)) > 1}
+        if not (used := several or values):
             continue
-        differences = [_over_seeds(*both) for both in used.values()]
-        samples = np.mean([samples for _, samples in differences], axis=0)
-        papers = [side.published[kind].scores for side in sides if kind in side.published]
-        counts = ({len(both[side].by_seed) for both in used.values()} for side in (0, 1))
+        differences = [_difference(both, n) for n, both in enumerate(used.values())]
+        papers = [side[0].published[kind].scores for side in sides if kind in side[0].published]
+        counts = [sorted({len(both[side]) for both in used.values()}) for side in (0, 1)]
         yield Evidence(
             claim["claim"],
-            (one, other),
+            (pair[0], pair[1]),
             f"{kind.upper()}: {', '.join(used)}; {updates:,} updates",
             fmean(value for value, _ in differences),
-            half_width(samples) if several else None,
-            known=False,
+            half_width(np.mean([samples for _, samples in differences], 0)) if several else None,
+            known=repeated,
             paper=fmean(papers[0][k] - papers[1][k] for k in used) if len(papers) == 2 else None,
-            seeds=" and ".join("/".join(map(str, sorted(each))) for each in counts),
-            needs="several pretrained models of each",
+            seeds=" and ".join("/".join(map(str, each)) for each in counts),
+            sizes={"pretrained models": 2 / sum(1 / each[0] for each in counts)},
+            needs="" if repeated else "several pretrained models of each",
         )
 
 
-def _over_seeds(first: Cell, second: Cell) -> tuple[float, Floats]:
-    """Difference of the means over the seeds, and random draws of its error."""
-    sides = [np.array(list(cell.by_seed.values())) for cell in (first, second)]
-    variance = between_seeds(sides, [np.zeros((len(side), RESAMPLES)) for side in sides])
-    spread = np.sqrt(variance * sum(1 / len(side) for side in sides))
-    draw = np.random.default_rng(SEED).standard_normal(RESAMPLES)
-    return float(sides[0].mean() - sides[1].mean()), spread * draw
+def _values(cells: Sequence[Cell], *, models: bool) -> Floats:
+    """Scores of each pretrained model, or of each seed of the only one."""
+    seeds = [list(cell.by_seed.values()) for cell in cells]
+    return np.array([fmean(each) for each in seeds] if models else seeds[0])
+
+
+def _difference(sides: Sequence[Floats], stream: int) -> tuple[float, Floats]:
+    """Difference of the means, and random draws of its error, for equal variances (Student)."""
+    freedom = max(1, sum(len(side) - 1 for side in sides))
+    variance = sum(float(((side - side.mean()) ** 2).sum()) for side in sides) / freedom
+    scale = math.sqrt(variance * sum(1 / len(side) for side in sides))
+    drawn = np.random.default_rng([SEED, stream]).standard_t(freedom, RESAMPLES)
+    return float(sides[0].mean() - sides[1].mean()), scale * drawn
 
 
 def _costs(claim: Content, folder: Path) -> Iterator[Evidence]:
@@ -198,7 +211,7 @@ def _costs(claim: Content, folder: Path) -> Iterator[Evidence]:
     cost: Content = claim.get("cost", {})
     file = folder / cost.get("file", "")
     for row in read_dicts(file, ["encoding", "ratio_median"]) if file.is_file() else ():
-        if row["encoding"] in cost["encodings"] and cost["where"].items() <= row.items():
+        if row["encoding"] in cost["encodings"]:
             paper = COSTS[row["encoding"]][row["shape"]][row["measure"] == "forward"]
             distance = 100 * (row["ratio_high"] - row["ratio_low"])
             yield Evidence(
@@ -231,19 +244,27 @@ def _ranks(claim: Content, folder: Path) -> Iterator[Evidence]:
                 if {*pair} <= ranks.keys():
                     value = min(ranks[pair[0]]) - max(ranks[pair[1]])
                     data = f"{what}, {rows[0]['tokens']} tokens"
-                    yield Evidence(claim["claim"], pair, data, value, half=0.0, form="+.0f")
+                    needs = "" if value else "--position-rank above the head size"
+                    yield Evidence(
+                        claim["claim"], pair, data, value, half=0.0, needs=needs, form="+.0f"
+                    )
 
 
 COLUMNS: list[Column[Evidence]] = [
     Column("claim", lambda e: e.claim, number=False),
     Column("difference", lambda e: " - ".join(filter(None, e.pair)), number=False),
     Column("data", lambda e: e.data, number=False),
-    Column("paper", lambda e: e.text(e.paper)),
+    Column(
+        "paper",
+        lambda e: e.text(e.paper),
+        "of BLEU base models on newstest2018, of tasks BERT base, of time on a TPU.",
+    ),
     Column(
         "ours",
         lambda e: e.text(e.value, half=e.half or None),
         "BLEU, points of GLUE and XTREME, % of time, or rank, and half of the 95 % interval: of "
-        "BLEU over sentences and seeds, of tasks over seeds, of time over rounds.",
+        "BLEU over sentences and seeds, of tasks over pretrained models or, of a single one, over "
+        "seeds of fine-tuning, of time over rounds.",
     ),
     Column(
         "detectable",
@@ -255,8 +276,9 @@ COLUMNS: list[Column[Evidence]] = [
     Column(
         "verdict",
         lambda e: e.verdict,
-        "confirmed: the interval excludes 0 on the paper's side, or lies within 5 % (equal time); "
-        "contradicted: on the other side. Not corrected for the number of lines: without any "
+        "confirmed: the interval excludes 0 on the side of the paper's difference, however small "
+        "that is, or lies within 5 % (equal time); contradicted: on the other side; not decidable "
+        "with one seed of every system. Not corrected for the number of lines: without any "
         "difference, one in 20 would be significant.",
         number=False,
     ),
@@ -264,7 +286,7 @@ COLUMNS: list[Column[Evidence]] = [
         "to decide it",
         lambda e: e.takes,
         f"data with which the paper's difference, or {TARGET} where it has none, is detectable: "
-        "seeds of each system, hours of all trainings.",
+        "seeds of each system, sentences, and hours of all trainings.",
         number=False,
     ),
 ]
@@ -295,11 +317,12 @@ def summary(every: Sequence[Evidence]) -> Any:
         paper = {**ours, "facecolor": "none"}
         handles.append(pyplot().Rectangle((0, 0), 1, 1, **ours, label=label))
         handles.append(pyplot().Rectangle((0, 0), 1, 1, **paper, label=f"{label}, paper"))
-        error = {"ecolor": "0.25", "capsize": 2.5, "error_kw": {"linewidth": 1}}
+        error = {"capsize": 2.5, "error_kw": {"linewidth": 1}}
         for row, name in enumerate(data):
             if each := gains.get((name, system)):
                 low = row - 0.27 + 0.36 * place
-                how = {"xerr": each.half, **error} if each.half else {}
+                dark = {"ecolor": "0.25" if each.known else "0.75", **error}
+                how = {"xerr": each.half, **dark} if each.half else {}
                 axes.barh(low, each.value, height=0.17, **ours, **how)
                 if each.paper is not None:
                     axes.barh(low + 0.18, each.paper, height=0.17, **paper)
@@ -310,7 +333,8 @@ def summary(every: Sequence[Evidence]) -> Any:
     axes.set_yticks(range(len(data)), data, fontsize=8)
     axes.set_ylim(len(data) - 0.5, -0.5)
     axes.set_xlabel(
-        "points above positions at the input, with 95 % intervals;\nthe paper's translation: WMT18",
+        "points above positions at the input, with 95 % intervals\n(gray: without the variance "
+        "between trainings);\nthe paper's translation: WMT18",
         fontsize=8,
     )
     axes.legend(handles=handles, fontsize=7, loc="best", frameon=False)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import NormalDist, median
 
 from ..evaluation.groups import BASELINE, Group, Line, group, positions_in
 from ..evaluation.hypotheses import Sentences, read_sentences
@@ -19,6 +20,8 @@ from .published import bleu_of, published_bleu
 from .style import family_of
 
 LEVEL = 0.05  # significance level of clusters
+_quantile = NormalDist().inv_cdf
+DETECTABLE = 1 + _quantile(0.8) / _quantile(0.975)  # times half of a 95 % interval, at 80 % power
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,17 @@ class Section:
     standings: tuple[Standing, ...]
     tests: Resampled  # of all systems of the group, displayed or not
     has_seeds: bool  # any of these systems has several seeds
+
+    @property
+    def detectable(self) -> float | None:
+        """Smallest true difference to the baseline that is significant (uncorrected) with a
+        probability of 80 %, on the median of the systems; None without several seeds.
+        """
+        baseline = self.group.baseline
+        others = [line for line in self.tests.lines if line != baseline]
+        if not (baseline and others and self.has_seeds):
+            return None
+        return DETECTABLE * median(self.tests.difference(each, baseline)[1] for each in others)
 
 
 def section_of(each: Group, counts: Sentences, systems: Sequence[str] = ()) -> Section:

@@ -34,11 +34,14 @@ def names(shown: Section) -> list[str]:
 
 
 def test_difference_and_interval_are_of_the_means() -> None:
-    first, baseline = section(ROWS, lambda *_: 0.25).standings
+    shown = section(ROWS, lambda *_: 0.25)
+    first, baseline = shown.standings
     assert (first.name, baseline.name) == ("diet_rel_tiny", "sinusoidal_tiny")
     assert first.gain == pytest.approx(100 / 3 - 31.5)
     assert (first.half_width, first.p_text) == (0.75, "0.2500")
     assert (baseline.gain, baseline.p_text) == (0.0, None)
+    assert shown.detectable == pytest.approx(0.75 * 1.4294, rel=1e-4)
+    assert [section(rows).detectable for rows in (ROWS[:2], ROWS[2:], FOUR)] == [None] * 3
     (alone,) = section(ROWS[2:]).standings
     assert (alone.gain, alone.p_text, alone.cluster) == (None, None, None)
 

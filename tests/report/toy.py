@@ -58,6 +58,7 @@ def _write(folder: Path) -> None:
                 positions=system.replace("_", "-"),
                 seed=seed,
                 parameters=1_000_000 + 1000 * number,
+                checkpoint_sha256=f"{number}{seed}" * 32,
                 hypotheses=f"toy.en-de/{system}.{seed}.hyp.txt",
                 **scores(hypotheses, references),
             )
@@ -77,8 +78,8 @@ class Tests:
 
     __test__ = False
 
-    def __init__(self, p: Callable[[str, str], float]) -> None:
-        self._p = p
+    def __init__(self, p: Callable[[str, str], float], lines: Sequence[Line]) -> None:
+        self._p, self.lines = p, lines
 
     def p(self, first: Line, second: Line) -> float:
         return self._p(*sorted((first.system, second.system)))
@@ -98,5 +99,5 @@ def section(
     """The section of one group; ``p``: p-values of pairs."""
     (each,) = group(rows)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sections, "resample", lambda *_: Tests(p))
+        patch.setattr(sections, "resample", lambda lines, _: Tests(p, lines))
         return section_of(each, NOTHING, systems)
