@@ -4,7 +4,8 @@ One resample draws N of the N sentences with replacement, the same ones for ever
 (Koehn 2004), and takes the mean BLEU of the n seeds of each system. For the seeds it adds a normal
 deviate of variance v / n, independent for each system but the same for decodings of the same
 trainings. v is the variance between seeds, pooled over all systems of the table with several seeds
-(one-way analysis of variance); systems with one seed share it. Two corrections apply to v:
+(one-way analysis of variance); systems with one seed share it, and without a second seed of any
+system it is 0. Two corrections apply to v:
 
 - v is an estimate s^2 with d degrees of freedom, the seeds less the systems with several. Each
   resample draws v = d s^2 / x, x from chi-square(d), which turns the normal distribution into

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
-from statistics import NormalDist, fmean
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -24,15 +24,14 @@ from ..evaluation.records import TaskResult, read_task_results
 from ..evaluation.scores import RESAMPLES, SEED, Floats, half_width
 from .blocks import Block, Column, Items, legend, number, table
 from .published import COSTS, GLUE, XTREME, bleu_of
-from .sections import DETECTABLE, Section, read_sections
+from .sections import DETECTABLE, Section, quantile, read_sections
 from .style import color_of, pyplot
 from .tasks import GLUE_COLUMNS, XTREME_COLUMNS, Cell, Entrant, entrants, languages_of, score
 
 CONFIRMED, CONTRADICTED, UNDECIDED = "confirmed", "contradicted", "not decidable here"
-_quantile = NormalDist().inv_cdf
 TARGET = 0.5  # BLEU, if the paper has no such difference
 # Half of the 95 % interval of a median, over the interquartile range; for n values, over sqrt(n).
-_MEDIAN = _quantile(0.975) * math.sqrt(math.pi / 2) / (2 * _quantile(0.75))
+_MEDIAN = quantile(0.975) * math.sqrt(math.pi / 2) / (2 * quantile(0.75))
 # Systems of figure 1: positions at the input, in translation and in encoders; and others.
 INPUT = ("sinusoidal", "learned input")
 SUMMARY = {"diet_abs": "absolute (DIET-ABS)", "diet_rel": "relative (DIET-REL)"}

@@ -20,8 +20,8 @@ from .published import bleu_of, published_bleu
 from .style import family_of
 
 LEVEL = 0.05  # significance level of clusters
-_quantile = NormalDist().inv_cdf
-DETECTABLE = 1 + _quantile(0.8) / _quantile(0.975)  # times half of a 95 % interval, at 80 % power
+quantile = NormalDist().inv_cdf
+DETECTABLE = 1 + quantile(0.8) / quantile(0.975)  # times half of a 95 % interval, at 80 % power
 
 
 @dataclass(frozen=True)

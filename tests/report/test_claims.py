@@ -73,7 +73,7 @@ def test_a_detectable_difference_is_significant_in_80_percent() -> None:
         (0.0, 1.0, {"paper": 1.43}, "a difference as large as the paper's would show"),
         (0.0, 1.0, {"known": False, "needs": "a second seed"}, "a second seed"),
         (2.0, 1.0, {}, ""),
-        # The interval must shrink to 1.
+        # The detectable difference must shrink to 1.
         (4.0, 2.0, {"margin": 5.0}, "25 seeds, 8,334 sentences"),
     ],
 )
