@@ -57,7 +57,7 @@ class Conditions:
             f"length penalty {self.lenpen} ({self.length_penalty})",
             f"{self.checkpoint}{average}",
             f"subwords {self.subwords}" if self.subwords != "bpe" else "",
-            f"source: {self.source_mended}" if self.source_mended else "",
+            f"source normalized: {self.source_mended}" if self.source_mended else "",
             f"options {self.options}" if self.options else "",
         ]
         return ", ".join(filter(None, parts))
