@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from itertools import chain, pairwise
 from operator import attrgetter
@@ -192,12 +193,11 @@ def commands(section: Section) -> list[str]:
 
 def _general(options: Options, **fixed: Option) -> str:
     """A command with variables for options that it has: SEED, CHECKPOINTS, and ``fixed``."""
+    folder = options.get("save-dir") or Path(str(options.get("path"))).parent
     fixed |= {"seed": "SEED", "save-dir": "CHECKPOINTS"}
-    fixed["path"] = f"CHECKPOINTS/{Path(str(options.get('path'))).name}"
-    if folder := options.get("save-dir"):  # logs next to the checkpoints
-        logs = {name: str(value).split(f"{folder}/") for name, value in options.items()}
-        fixed |= {name: f"CHECKPOINTS/{end[1]}" for name, end in logs.items() if end[0] == ""}
-    return shell({**options, **{name: fixed[name] for name in fixed.keys() & options.keys()}})
+    words = shell({**options, **{name: fixed[name] for name in fixed.keys() & options.keys()}})
+    # Checkpoints, and the data and logs next to them.
+    return re.sub(rf"(?<![^\s'=]){re.escape(str(folder))}/", "CHECKPOINTS/", words)
 
 
 def intervals(section: Section) -> Any:
