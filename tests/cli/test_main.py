@@ -28,24 +28,16 @@ from ..evaluation.rows import put, row
 from ..processes import called
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_of_a_command_has_an_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert called(*name.split(), "--help") == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    assert f"diet-mt {name} " in out.partition("\n\n")[2]
-    assert "MISSING" not in out
-
-
 @pytest.mark.parametrize("group", ["", *GROUPS])
-def test_the_help_lists_the_commands(group: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert called(*filter(None, [group]), "--help") == 0
-    out = capsys.readouterr().out
-    for name, (_, summary) in COMMANDS.items():
-        is_listed = f"  {name} " in out and summary in out
-        assert is_listed == (not group or name.split(" ")[0] == group)
-    assert called(*filter(None, [group])) == 2  # no command
-    assert capsys.readouterr().err == out
+def test_without_a_command_it_prints_the_help(
+    group: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [group] if group else []
+    assert called(*words, "--help") == 0
+    listing = capsys.readouterr().out
+    assert listing.startswith("usage: diet-mt")
+    assert called(*words) == 2
+    assert capsys.readouterr() == ("", listing)
 
 
 def test_help_loads_nothing_heavy_and_is_quick(tmp_path: Path) -> None:

@@ -177,21 +177,6 @@ def test_sentencepiece_changes_only_white_space(model: Path) -> None:
     assert not any(c.isspace() and c != " " for c in split)  # fairseq would split there
 
 
-@pytest.mark.parametrize("kind", ["bpe", "spm"])
-def test_a_file_is_split_alike_by_several_workers(tmp_path: Path, model: Path, kind: str) -> None:
-    source, text = tmp_path / "text", "".join(f"{s['en']}\n" for s in sentences(300, seed=3))
-    source.write_text(text, encoding="utf-8")
-    if kind == "bpe":
-        model = tmp_path / "codes"
-        subwords.learn_bpe([source], model, 100)
-    for workers in (1, 2):
-        subwords.split_file(kind, model, source, tmp_path / f"out{workers}", workers)
-    split = (tmp_path / "out1").read_text(encoding="utf-8")
-    assert split == (tmp_path / "out2").read_text(encoding="utf-8")
-    assert split.count(" ") > text.count(" ")
-    assert [subwords.join(line, kind) for line in split.split("\n")] == text.split("\n")
-
-
 def test_the_model_depends_on_the_text_alone(tmp_path: Path, model: Path) -> None:
     _learn(tmp_path, tmp_path / "another")
     assert (tmp_path / "another").read_bytes() == model.read_bytes()

@@ -13,13 +13,11 @@ import pytest
 import torch
 from fairseq.data import FairseqDataset
 from fairseq.data.data_utils_fast import batch_by_size_vec
-from fairseq.dataclass import utils
 from fairseq.distributed import utils as distributed
 from fairseq.file_io import PathManager
 from fairseq.modules import LearnedPositionalEmbedding
 from fairseq.modules.quantization.scalar import ops, quantize_model_
 from fairseq.modules.quantization.scalar.modules import IntEmbedding, IntLinear
-from fairseq.options import get_training_parser, parse_args_and_arch
 from fairseq.tasks import FairseqTask
 from torch import nn
 
@@ -172,14 +170,6 @@ def test_bf16_is_for_a_tpu_only_with_its_driver(
 ) -> None:
     monkeypatch.setattr(repairs, "find_spec", lambda _: driver)
     assert repairs.override_module_args(lambda args: args.tpu, Namespace(**given)) is expected
-
-
-def test_bf16_through_fairseqs_own_parser() -> None:
-    words = ["data", "--arch", "diet_rel_tiny", "--bf16"]
-    args = parse_args_and_arch(get_training_parser(), words)
-    cfg = utils.convert_namespace_to_omegaconf(args)
-    assert (cfg.common.bf16, cfg.common.tpu) == (True, False)
-    assert not cfg.distributed_training.tpu
 
 
 @pytest.mark.parametrize("fails", [False, True])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -29,6 +28,7 @@ from diet_mt.figures.patterns import (
 from diet_mt.report.blocks import Table
 from diet_mt.report.style import pyplot
 
+from ..oracle.encodings import bucket
 from ..processes import called
 from .conftest import saved
 
@@ -57,22 +57,6 @@ def table(state: dict[str, torch.Tensor], kind: str, name: str, layer: int | Non
     return state[f"{stack}.{module}.{place}.{name}"].double().numpy()
 
 
-def bucket(relative: int, causal: bool, buckets: int = 32, longest: int = 128) -> int:
-    """Raffel et al. 2019, section 2.1, as their code has it (mesh_tensorflow, T5)."""
-    first = 0
-    if not causal:
-        buckets //= 2
-        first = buckets if relative > 0 else 0
-        away = abs(relative)
-    else:
-        away = max(-relative, 0)
-    exact = buckets // 2
-    if away < exact:
-        return first + away
-    far = exact + int(math.log(away / exact) / math.log(longest / exact) * (buckets - exact))
-    return first + min(far, buckets - 1)
-
-
 def by_hand(name: str, state: dict[str, torch.Tensor], kind: str, layer: int) -> np.ndarray:
     """Positional logits (H, N, N) of a system, from its parameters alone."""
     out = np.zeros((4, N, N))
@@ -86,7 +70,7 @@ def by_hand(name: str, state: dict[str, torch.Tensor], kind: str, layer: int) ->
                     line = table(state, kind, "by_offset", layer)[head]
                     out[head, i, j] = line[(len(line) + 1) // 2 - 1 + i - j]
                 else:
-                    number = bucket(j - i, kind == "decoder")
+                    number = bucket(j - i, 32, 128, causal=kind == "decoder")
                     out[head, i, j] = table(state, kind, "by_bucket")[head, number]
     return out
 

@@ -123,33 +123,6 @@ def _changed(
     (folder / "manifest").write_text(wmt18.manifest(content, "http://127.0.0.1:9"))
 
 
-MEMBER = "training/europarl-v7.de-en.en"
-
-
-@pytest.mark.parametrize(
-    ("archive", "member", "content", "named"),
-    [
-        (EUROPARL, MEMBER, None, f"holds no {MEMBER}"),
-        (EUROPARL, MEMBER, b"One.\n", "but {out}/extracted/europarl-v7.de-en.en has 1"),
-        ("test.tgz", "test/newstest2018-deen-ref.en.sgm", b"<seg id='1'>a</seg>\n", "has 1"),
-    ],
-    ids=["missing", "unequal", "test unequal"],
-)
-def test_archives_with_other_members(
-    archives: Path, tmp_path: Path, archive: str, member: str, content: bytes | None, named: str
-) -> None:
-    def change(members: dict[str, bytes]) -> None:
-        del members[member]
-        if content is not None:
-            members[member] = content
-
-    changed, out = tmp_path / "changed", tmp_path / "out"
-    _changed(archives, changed, archive, change)
-    message = only_error(prepare(*of_wmt18("de-en", changed, out, "--from", changed)))
-    assert named.replace("{out}", str(out)) in message
-    assert not (out / "raw").exists()
-
-
 def test_members_stay_in_the_folder(archives: Path, tmp_path: Path) -> None:
     """Members with names outside of the folder are not extracted."""
 

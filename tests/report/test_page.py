@@ -20,7 +20,6 @@ from diet_mt.report.sections import Section, read_sections
 from diet_mt.report.style import (
     FAMILIES,
     color_of,
-    drawn,
     encodings,
     family_of,
     line_styles,
@@ -104,16 +103,6 @@ def test_numbers_in_pictures_are_cut_but_not_those_of_texts() -> None:
     assert "<title>&lt;x&gt; 1.2345</title>" in svg
     assert not re.search(r'd="[^"]*\.\d\d', svg)
     assert "<img" not in svg
-
-
-def test_a_png_is_small_and_the_same_each_time() -> None:
-    pictures = []
-    for _ in range(2):
-        figure, axes = pyplot().subplots()
-        axes.imshow([[0, 1], [2, 3]], cmap="RdBu_r")
-        pictures.append(drawn(figure, "png"))
-    assert pictures[0] == pictures[1]
-    assert len(pictures[0]) < 10_000
 
 
 def test_texts_of_rows_are_not_markup(toy: Path) -> None:

@@ -17,11 +17,9 @@ from ..commands.workshop import SEARCH, USER_DIR, Workshop, translations
 from ..decoding.test_generator import generator
 from ..fairseq_patches.test_fast_paths import batch, criterion
 from ..models.test_search import talkative
-from ..toy import EOS, PAD, attention_positions, build, close, collate, sources
+from ..toy import PAD, attention_positions, build, close, collate, sources
 
 ROWS = sources((7, 3, 5, 1, 6))
-# Of float64 probabilities, by steps and by a full pass.
-ROUNDING = 1e-9
 
 both_searches = pytest.mark.parametrize("which", ["own", "fairseq"])
 
@@ -87,33 +85,6 @@ def test_each_step_computes_one_query(encoding: str, monkeypatch: pytest.MonkeyP
     actual = tokens_of(decode(model))
     assert max(len(one) for hypotheses in actual for one in hypotheses) > 3
     assert lengths == {1}
-
-
-@pytest.mark.parametrize("topp", [0.3, 0.7])
-def test_sampling_stays_in_the_nucleus(topp: float) -> None:
-    """fairseq #882: ``--sampling-topp`` draws words outside of the nucleus."""
-    model = talkative("alibi", None)
-    torch.manual_seed(3)
-    drawn = 0
-    actual = decode(model, sampling=True, sampling_topp=topp)
-    for row, hypotheses in zip(ROWS, actual, strict=True):
-        for one in hypotheses:
-            *words, _ = one["tokens"].tolist()
-            previous = torch.tensor([[EOS, *words]])
-            probabilities = model(torch.tensor([row]), None, previous)[0].softmax(-1)[0]  # (T, V)
-            # Excluded from the search; EOS at the first step, by --min-len 1.
-            probabilities[:, PAD] = probabilities[0, EOS] = 0
-            for word, p in zip(words, probabilities[:-1], strict=True):
-                assert p[p > p[word]].sum() < topp + ROUNDING
-                drawn += word != int(p.argmax())
-    assert drawn, "only the most probable words"
-
-
-def test_sampling_from_one_word_is_greedy() -> None:
-    """mesh-transformer-jax #164: top-k sampling from k + 1 words."""
-    model = talkative("fire", None)
-    drawn = decode(model, sampling=True, sampling_topk=1, beam=1)
-    assert tokens_of(drawn) == tokens_of(decode(model, beam=1))
 
 
 @both_searches

@@ -60,22 +60,6 @@ def test_combining_marks_come_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lang", "text", "tokens"),
-    [
-        ("de", "Peter's Buch", "Peter &apos; s Buch"),  # sacremoses #19
-        ("fr", "foo-bar", "foo @-@ bar"),  # sacremoses #5
-        ("fr", "bonjour !", "bonjour !"),  # sacremoses #56
-        ("en", "a [4] b", "a &#91; 4 &#93; b"),  # sacremoses #27
-        ("en", "foo--bar", "foo--bar"),  # sacremoses #5
-        # sacremoses #3: unlike Moses's own, and as in the text of fairseq's --tokenizer moses.
-        ("en", "8' x 10'", "8 &apos; x 10&apos;"),
-    ],
-)
-def test_tokens(lang: str, text: str, tokens: str) -> None:
-    assert subwords.tokenize(text, lang) == tokens
-
-
-@pytest.mark.parametrize(
     ("lang", "text"),
     [
         ("en", '"See what you have done!" she screamed. "I shall melt."'),  # sacremoses #152
