@@ -33,17 +33,11 @@ def splits_in(folder: Path, lang: str) -> tuple[str, ...]:
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """The sentences of a file, plain or gzipped, without line ends. Raises :class:`UserError` for
-    invalid UTF-8, empty lines, a byte order mark and Windows line ends.
+    """The sentences of a file, plain or gzipped, without line ends, LF or CR LF, and byte order
+    mark. Raises :class:`UserError` for invalid UTF-8.
     """
-    for number, (where, line) in enumerate(text_lines(path), start=1):
-        if number == 1 and line.startswith(BYTE_ORDER_MARK):
-            raise UserError(f"{where}: starts with a byte order mark; save it without one")
-        if line.endswith("\r"):
-            raise UserError(f"{where}: Windows line end (CR LF); convert to plain LF")
-        if not line.strip():
-            raise UserError(f"{where}: empty; remove this line from both sides")
-        yield line
+    for number, (_, line) in enumerate(text_lines(path)):
+        yield (line if number else line.removeprefix(BYTE_ORDER_MARK)).removesuffix("\r")
 
 
 def paired(
@@ -64,13 +58,17 @@ def paired(
 
 
 def read_parallel(source: Path, target: Path) -> Iterator[tuple[str, str]]:
-    """Sentence pairs of two files, validated by :func:`read_lines`."""
-    return paired(source, target, read_lines)
+    """Sentence pairs of two files. Raises :class:`UserError` for an empty line."""
+    for number, pair in enumerate(paired(source, target, read_lines), start=1):
+        for file, line in zip((source, target), pair, strict=True):
+            if not line.strip():
+                raise UserError(f"{file}, line {number}: empty; remove this line from both sides")
+        yield pair
 
 
 def read_sides(source: Path, target: Path) -> tuple[list[str], list[str]]:
-    """Lists of the sentences of both files."""
-    pairs = list(read_parallel(source, target))
+    """Lists of the sentences of both files, which may be empty lines."""
+    pairs = list(paired(source, target, read_lines))
     return [src for src, _ in pairs], [tgt for _, tgt in pairs]
 
 

@@ -114,12 +114,16 @@ def subset_of(data: Path, pair: Pair) -> str:
     return SECOND_TEST if is_reverse and any(data.glob(f"{SECOND_TEST}.*")) else "test"
 
 
-def of_text(data: Path, pair: Pair, source: Path, reference: Path, folder: Path) -> TestSet:
-    """A pair of text files, one sentence per line, binarized in ``folder``."""
+def of_text(
+    data: Path, pair: Pair, source: Path, reference: Path, folder: Path, name: str = ""
+) -> TestSet:
+    """A pair of text files, one sentence per line, binarized in ``folder``; ``name``: in the row
+    and in names of files (default: those of the files).
+    """
     sources, _ = read_sides(source, reference)
     mark = hashlib.sha256("\n".join(sources).encode()).hexdigest()[:8]
-    label = f"{_label(source.stem)}-{mark}"
-    test = TestSet(data, pair, "test", reference, label, reference.name)
+    label = f"{_label(name or source.stem)}-{mark}"
+    test = TestSet(data, pair, "test", reference, label, name or reference.name)
     return _binarized(test, sources, folder)
 
 
@@ -239,8 +243,8 @@ def read_output(text: str) -> list[str]:
     missing = next((i for i in range(max(best, default=0) + 1) if i not in best), None)
     if missing is not None:
         raise UserError(
-            f"no hypothesis for sentence {missing} (counted from 0), {len(best)} in all; "
-            "decode without --skip-invalid-size-inputs-valid-test"
+            f"no hypothesis for sentence {missing} (counted from 0), {len(best)} in all: too long "
+            "for the model, or skipped by --skip-invalid-size-inputs-valid-test; split the sentence"
         )
     return [best[i] for i in range(len(best))]
 

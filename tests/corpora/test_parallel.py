@@ -30,8 +30,6 @@ def test_a_line_ends_at_a_newline_alone(tmp_path: Path) -> None:
     ("content", "line"),
     [
         (b"fine\nf\xfcr\n", 2),
-        (b"\xef\xbb\xbffine\n", 1),
-        (b"fine\nfine\r\n", 2),
         (b"fine\n \t\xc2\xa0\nfine\n", 2),
         (b"fine\nfine\n\n", 3),
     ],
@@ -41,7 +39,12 @@ def test_invalid_lines_are_refused_with_their_place(
 ) -> None:
     path = _file(tmp_path, content)
     with pytest.raises(UserError, match=rf"^{path}, line {line}: "):
-        list(parallel.read_lines(path))
+        list(parallel.read_parallel(path, path))
+
+
+def test_byte_order_marks_and_windows_line_ends_are_no_text(tmp_path: Path) -> None:
+    path = _file(tmp_path, b"\xef\xbb\xbfa\r\n\r\nb\rc\xef\xbb\xbf\r\n")
+    assert list(parallel.read_lines(path)) == ["a", "", "b\rc\ufeff"]
 
 
 @pytest.mark.parametrize(

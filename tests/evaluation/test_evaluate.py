@@ -129,17 +129,29 @@ def test_where_there_is_one_test_set_it_serves_both_directions(tmp_path: Path) -
 
 
 def test_any_pair_of_text_files(here: Path) -> None:
-    """Prepared as the test set was: the sentences of the test set have its scores. A checkpoint of
-    a sweep may have a comma in its name, which fairseq-preprocess would cut there.
+    """Prepared as the test set was: the sentences of the test set have its scores, also with the
+    line ends of Windows. A checkpoint of a sweep may have a comma in its name, which
+    fairseq-preprocess would cut there.
     """
     run = str(Path("run").rename("diet_rel.encoder,decoder.1"))
-    (here / "mine.en").write_bytes(Path(DATA, "raw", "test.en").read_bytes())
-    (here / "mine.de").write_bytes(Path(DATA, "raw", "test.de").read_bytes())
+    for lang in ("en", "de"):
+        text = Path(DATA, "raw", f"test.{lang}").read_bytes()
+        (here / f"mine.{lang}").write_bytes(b"\xef\xbb\xbf" + text.replace(b"\n", b"\r\n"))
+        (here / f"longer.{lang}").write_bytes(text + b"\n")
     given = ["--beam", "2", "--max-len-b", "5"]
     assert main(["evaluate", DATA, run, *given]) == 0
-    text = ["--source", "mine.en", "--reference", "mine.de"]
-    assert main(["evaluate", DATA, f"{run}/checkpoint_best.pt", *text, *given]) == 0
-    whole, own = rows()
+
+    def evaluated(source: str, reference: str, *name: str) -> int:
+        texts = ["--source", source, "--reference", reference, *name]
+        return main(["evaluate", DATA, f"{run}/checkpoint_best.pt", *texts, *given])
+
+    assert evaluated("mine.en", "mine.de") == 0
+    assert evaluated("longer.en", "longer.de") == 0
+    assert evaluated("mine.en", f"{DATA}/raw/test.en") == 2  # another reference
+    assert evaluated("mine.en", f"{DATA}/raw/test.en", "--test-set-name", "copies") == 0
+    whole, own, longer, copies = rows()
+    assert (longer.sentences, longer.bleu <= own.bleu) == (own.sentences + 1, True)
+    assert (copies.test_set, copies.hypotheses_sha256) == ("copies", own.hypotheses_sha256)
     assert (own.bleu, own.chrf, own.sentences) == (whole.bleu, whole.chrf, whole.sentences)
     assert own.hypotheses_sha256 == whole.hypotheses_sha256
     assert own.references_sha256 == sha256(here / "mine.de")
