@@ -68,9 +68,10 @@ done
 diet-mt leaderboard results/tasks/*.jsonl --format markdown --out results/tasks.md
 
 diet-mt leaderboard results/*.jsonl results/{short,joined,tasks}/*.jsonl --format html --out results/leaderboard.html
-diet-mt claims --readme results/README.md --figure results/summary.png
+diet-mt claims --readme results/claims.md --figure results/summary.png
+diet-mt claims --brief --readme results/README.md
 diet-mt leaderboard --readme results/translation.md
-for page in README.md results/README.md results/{search,short,joined,long,int8}/README.md; do
+for page in README.md results/{search,short,joined,long,int8}/README.md; do
   command=$(sed -n 's/^<!-- results:begin \(diet-mt .*\) -->$/\1/p' "$page")  # of its table
   [ -n "$command" ] || { echo "$page: its table names no command" >&2; exit 1; }
   bash -euo pipefail -c "$command"

@@ -193,12 +193,14 @@ class Claims(Command):
     """Tests the claims of Chen et al. 2021 on rows of results.
 
         diet-mt claims                                                  the rows in results/
-        diet-mt claims --readme results/README.md --figure results/summary.png
+        diet-mt claims --readme results/claims.md --figure results/summary.png
+        diet-mt claims --brief --readme results/README.md
 
     Prints a line for each claim, pair of systems and data set with rows: the paper's difference;
     ours with its 95 % interval, by the bootstrap of diet-mt compare; the smallest difference that
     the data detect with 80 % power; a verdict; if undecided, the data that would decide it.
-    report/claims.yaml of the package lists the claims and their files.
+    report/claims.yaml of the package lists the claims and their files. --brief prints a line for
+    each claim and pair, with our differences by verdict.
 
     --figure draws figure 1: DIET-ABS and DIET-REL compared with positions at the input, by
     benchmark. --readme rewrites the section between <!-- claims:begin --> and <!-- claims:end -->.
@@ -206,20 +208,22 @@ class Claims(Command):
 
     results: Folder = argument("folder of rows (default results)", DEFAULT_FOLDER, nargs="?")
     format: str = option("format of the table", "text", choices=TABLE_FORMATS)
+    brief: bool = option("one line for each pair of systems", False)
     readme: File | None = option("Markdown file with a section to rewrite", None)
     check: bool = option("with --readme: do not write; fail if the file is out of date", False)
     figure: File | None = option("picture to draw: .png or .svg", None)
 
     def run(self) -> None:
         from ..report.blocks import markdown, put_section
-        from ..report.claims import claims_board, evidence, read_claims, summary
+        from ..report.claims import brief_board, claims_board, evidence, read_claims, summary
         from ..report.style import save
 
         every = evidence(self.results, read_claims())
+        board = brief_board(every) if self.brief else claims_board(every)
         if self.readme:
-            put_section(self.readme, "claims", markdown(claims_board(every)), self.check)
+            put_section(self.readme, "claims", markdown(board), self.check)
         else:
-            show(claims_board(every), self.format)
+            show(board, self.format)
         if self.figure:
             save(summary(every), self.figure)
 

@@ -47,6 +47,7 @@ class Conditions:
     def title(self) -> str:
         """The conditions in words, without the references."""
         average = f" (average of {self.averaged})" if self.averaged > 1 else ""
+        normalized = self.source_mended.replace(" lines", "")
         parts = [
             self.heading,
             f"trained on {self.corpus}",
@@ -57,7 +58,7 @@ class Conditions:
             f"length penalty {self.lenpen} ({self.length_penalty})",
             f"{self.checkpoint}{average}",
             f"subwords {self.subwords}" if self.subwords != "bpe" else "",
-            f"source normalized: {self.source_mended}" if self.source_mended else "",
+            f"source lines normalized: {normalized}" if normalized else "",
             f"options {self.options}" if self.options else "",
         ]
         return ", ".join(filter(None, parts))

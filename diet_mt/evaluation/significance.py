@@ -35,6 +35,8 @@ class Resampled:
     scores: tuple[float, ...]
     samples: Floats  # (lines, resamples)
     sentences: int
+    means: Floats  # as samples, over sentences alone
+    between: float  # variance between seeds
 
     def half_width(self, line: Line) -> float:
         """Half of the 95 % interval of BLEU."""
@@ -44,6 +46,12 @@ class Resampled:
         """BLEU of the first above the second, half of its 95 % interval, and the p-value."""
         value, samples = self._difference(first, second)
         return value, half_width(samples), self.p(first, second)
+
+    def over_sentences(self, first: Line, second: Line) -> float:
+        """The variance of a difference over sentences alone."""
+        return float(
+            (self.means[self.lines.index(first)] - self.means[self.lines.index(second)]).var()
+        )
 
     def p(self, first: Line, second: Line) -> float:
         """The p-value of a difference."""
@@ -61,12 +69,9 @@ def resample(lines: Sequence[Line], counts: Sentences) -> Resampled:
     """Resamples the systems of one group."""
     statistics = [[counts.statistics(result) for result in line.results] for line in lines]
     scores = [[float(bleu(each.sum(axis=0))) for each in seeds] for seeds in statistics]
-    return Resampled(
-        lines=tuple(lines),
-        scores=tuple(sum(each) / len(each) for each in scores),
-        samples=resampled(statistics, _streams(lines)),
-        sentences=len(statistics[0][0]),
-    )
+    samples, means, between = resampled(statistics, _streams(lines))
+    of_lines = tuple(sum(each) / len(each) for each in scores)
+    return Resampled(tuple(lines), of_lines, samples, len(statistics[0][0]), means, between)
 
 
 def _streams(lines: Sequence[Line]) -> list[int]:

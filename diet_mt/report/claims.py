@@ -1,9 +1,10 @@
 """The claims of Chen et al. 2021 (``claims.yaml``), decided by rows of results.
 
-A difference decides a claim if its 95 % interval excludes 0. The interval of a normal estimate with
-standard deviation s is ± 1.96 s, so it excludes 0 with a probability of 80 % if the true difference
-is (1.96 + 0.84) s = 2.80 s, 1.43 times half of the interval. With k times as many seeds and k times
-as many sentences, this smallest detectable difference is divided by the square root of k.
+A difference decides a claim if its 95 % interval excludes 0 or, with p-values, if it is significant
+after Holm's correction for the data sets that it is tested on. The interval of a normal estimate
+with standard deviation s is ± 1.96 s, so it excludes 0 with a probability of 80 % if the true
+difference is (1.96 + 0.84) s = 2.80 s, 1.43 times half of the interval. With n seeds of each
+system, s^2 is u + 2 v / n, u of the sentences and v between seeds, and both factors are Student's.
 """
 
 from __future__ import annotations
@@ -11,20 +12,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import groupby, product
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import numpy as np
 import yaml
+from scipy.stats import t as student
 
 from ..evaluation.json_rows import read_dicts
 from ..evaluation.records import TaskResult, read_task_results
-from ..evaluation.scores import RESAMPLES, SEED, Floats, half_width
-from .blocks import Block, Column, Items, legend, number, table
+from ..evaluation.scores import RESAMPLES, SEED, Floats, half_width, holm
+from .blocks import Block, Column, Items, Table, legend, number, table
 from .published import COSTS, GLUE, XTREME, bleu_of
-from .sections import DETECTABLE, Section, quantile, read_sections
+from .sections import DETECTABLE, LEVEL, Section, quantile, read_sections
 from .style import color_of, pyplot
 from .tasks import GLUE_COLUMNS, XTREME_COLUMNS, Cell, Entrant, entrants, languages_of, score
 
@@ -48,7 +50,9 @@ class Evidence:
     value: float | None = None  # None: no rows
     half: float | None = None  # of the 95 % interval
     known: bool = True  # the interval covers the variance between trainings
-    paper: float | None = None  # its sign is the claim; None or 0: the first is better
+    paper: float | None = None
+    p: float | None = None  # corrected; None: the interval decides
+    sign: float = 1  # of the claim's difference
     margin: float | None = None  # the claim is that the difference is at most this
     seeds: str = ""
     sizes: Mapping[str, float] = field(default_factory=dict)  # unit -> size of the data
@@ -60,13 +64,13 @@ class Evidence:
     def verdict(self) -> str:
         if self.value is None or self.half is None or not self.known:
             return UNDECIDED
-        low, high = abs(self.value) - self.half, abs(self.value) + self.half
+        low, high = self.value - self.half, self.value + self.half
         if self.margin is not None:
             inside, outside = high <= self.margin, low > self.margin
             return CONFIRMED if inside else CONTRADICTED if outside else UNDECIDED
-        if low <= 0:
+        if not (low > 0 or high < 0 if self.p is None else self.p <= LEVEL):
             return UNDECIDED
-        return CONFIRMED if self.value * (self.paper or 1) > 0 else CONTRADICTED
+        return CONFIRMED if self.value * self.sign > 0 else CONTRADICTED
 
     @property
     def detectable(self) -> float | None:
@@ -76,16 +80,24 @@ class Evidence:
     @property
     def takes(self) -> str:
         """Size of the data with which the paper's difference would be detectable."""
-        if self.needs or self.verdict != UNDECIDED or not self.half:
+        if self.verdict != UNDECIDED:
+            return ""
+        if self.needs or not self.half:
             return self.needs
         gap = abs(self.paper or TARGET)
         if self.margin is not None:  # assuming the same difference
-            gap = abs(self.margin - abs(self.value or 0)) or self.margin
+            gap = abs(self.margin - (self.value or 0)) or self.margin
         if (more := (DETECTABLE * self.half / gap) ** 2) <= 1:
             return "a difference as large as the paper's would show"
         first = next(iter(self.sizes.values()))
         more = math.ceil(more * first) / first  # whole seeds, then the rest
         return ", ".join(f"{math.ceil(more * n):,} {unit}" for unit, n in self.sizes.items())
+
+    @property
+    def brief(self) -> str:
+        """Data and our difference, or what would give one."""
+        ours = self.text(self.value, half=self.half or None)
+        return f"{self.data}: {ours}" if ours else f"not run: {self.needs}"
 
     def text(self, value: float | None, form: str = "", half: float | None = None) -> str | None:
         """A value with its unit, or None."""
@@ -109,10 +121,19 @@ def evidence(folder: Path, content: Content) -> list[Evidence]:
     ]
     every: list[Evidence] = []
     for claim in content["claims"]:
-        own = [*_bleu(claim, content["data"], sections), *_tasks(claim, tasks)]
+        own = [*_corrected(_bleu(claim, content["data"], sections)), *_tasks(claim, tasks)]
         own += [*_costs(claim, folder), *_ranks(claim, folder)]
         every += own or [Evidence(claim["claim"], needs=claim.get("needs", ""))]
     return every
+
+
+def _corrected(every: Iterator[Evidence]) -> Iterator[Evidence]:
+    """With p-values corrected for the data sets on which a difference is tested."""
+    for _, of_pair in groupby(every, lambda each: each.pair):
+        data = list(of_pair)
+        corrected = iter(holm([each.p for each in data if each.p is not None]))
+        for each in data:
+            yield each if each.p is None else replace(each, p=next(corrected))
 
 
 def _bleu(
@@ -127,12 +148,18 @@ def _bleu(
             if conditions.test_set not in tests or not {one, other} <= lines.keys():
                 continue
             of_set = f" ({conditions.test_set})" if len(tests) > 1 else ""
-            value, half, _ = section.tests.difference(lines[one], lines[other])
+            value, half, p = section.tests.difference(lines[one], lines[other])
             bleu = bleu_of(conditions.direction)
             first, second = (bleu.get(system.removesuffix(".published")) for system in (one, other))
-            counts = [len(lines[system].results) for system in (one, other)]
-            seeds = 2 / sum(1 / count for count in counts)  # with as many of both
-            hours = {f"{data.get('on', 'core')} hours": 2 * seeds * data["hours"]}
+            paper = None if first is None or second is None else round(first - second, 2)
+            needs, gap = "a second seed", abs(paper or TARGET)
+            if section.has_seeds:
+                u, v = section.tests.over_sentences(lines[one], lines[other]), section.tests.between
+                seeds, more = required(gap, u, v)
+                hours = f"{math.ceil(2 * seeds * data['hours']):,} {data.get('on', 'core')} hours"
+                sentences = f"{math.ceil(more * conditions.sentences):,} sentences"
+                shows = DETECTABLE * half <= gap  # such a difference, with the data at hand
+                needs = "" if shows else f"{seeds:,} seeds, {sentences}, {hours}"
             yield Evidence(
                 claim["claim"],
                 (one, other),
@@ -140,11 +167,25 @@ def _bleu(
                 value,
                 half,
                 known=section.has_seeds,
-                paper=None if first is None or second is None else round(first - second, 2),
-                seeds=" and ".join(map(str, counts)),
-                sizes={"seeds": seeds, "sentences": conditions.sentences, **hours},
-                needs="" if section.has_seeds else "a second seed",
+                paper=paper,
+                p=p if section.has_seeds else None,
+                sign=paper or 1,
+                seeds=" and ".join(str(len(lines[system].results)) for system in (one, other)),
+                needs=needs,
             )
+
+
+def required(gap: float, over_sentences: float, between: float) -> tuple[int, float]:
+    """Seeds of each of two systems, and a multiple of the sentences, with which a difference
+    ``gap`` is detectable; ``over_sentences``, ``between``: variances u and v. There are more
+    sentences only if their variance alone is too large; then it is half of the allowed one.
+    """
+    allowed = (gap / (quantile(0.975) + quantile(0.8))) ** 2
+    more = 1.0 if over_sentences <= allowed / 2 else 2 * over_sentences / allowed
+    seeds = np.arange(2, 100_000)
+    factor = student.ppf(0.975, 2 * seeds - 2) + student.ppf(0.8, 2 * seeds - 2)
+    enough = factor**2 * (over_sentences / more + 2 * between / seeds) <= gap**2
+    return int(seeds[enough][0]), more
 
 
 def _tasks(claim: Content, rows: Sequence[TaskResult]) -> Iterator[Evidence]:
@@ -243,7 +284,7 @@ def _ranks(claim: Content, folder: Path) -> Iterator[Evidence]:
                 if {*pair} <= ranks.keys():
                     value = min(ranks[pair[0]]) - max(ranks[pair[1]])
                     data = f"{what}, {rows[0]['tokens']} tokens"
-                    needs = "" if value else "--position-rank above the head size"
+                    needs = "--position-rank above the head size"
                     yield Evidence(
                         claim["claim"], pair, data, value, half=0.0, needs=needs, form="+.0f"
                     )
@@ -275,10 +316,10 @@ COLUMNS: list[Column[Evidence]] = [
     Column(
         "verdict",
         lambda e: e.verdict,
-        "confirmed: the interval excludes 0 on the side of the paper's difference, however small "
-        "that is, or lies within 5 % (equal time); contradicted: on the other side; not decidable "
-        "with one seed of every system. Not corrected for the number of lines: without any "
-        "difference, one in 20 would be significant.",
+        "confirmed: significant on the side of the claim, however small the paper's difference is "
+        f"(BLEU: p ≤ {LEVEL}, Holm-corrected for the data sets of a difference; otherwise the "
+        "interval excludes 0), or at most 5 % more time; contradicted: on the other side; not "
+        "decidable with one seed of every system.",
         number=False,
     ),
     Column(
@@ -300,6 +341,20 @@ def claims_board(every: Sequence[Evidence]) -> list[Block]:
     ]
     shown = table(rows, COLUMNS)
     return [shown, Items(legend([shown]))]
+
+
+def brief_board(every: Sequence[Evidence]) -> list[Block]:
+    """A line for each claim and pair of systems: data sets and our differences, by verdict."""
+    verdicts, rows, last = (CONFIRMED, CONTRADICTED, UNDECIDED), [], ""
+    pairs: dict[tuple[str, tuple[str, str]], list[Evidence]] = {}
+    for each in every:
+        pairs.setdefault((each.claim, each.pair), []).append(each)
+    for (claim, pair), data in pairs.items():
+        cells = ["; ".join(each.brief for each in data if each.verdict == v) for v in verdicts]
+        rows.append(["" if claim == last else claim, " - ".join(filter(None, pair)), *cells])
+        last = claim
+    heads = ["claim", "difference", *verdicts]
+    return [Table(heads, rows, [False] * len(heads))]
 
 
 def summary(every: Sequence[Evidence]) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from statistics import NormalDist, median
 
@@ -67,7 +68,7 @@ class Section:
 def section_of(each: Group, counts: Sentences, systems: Sequence[str] = ()) -> Section:
     """The ranked section of a group; ``systems``: those displayed (default: all).
 
-    Clusters consist of displayed systems; p-values are corrected for all measured systems.
+    Clusters and corrections of p-values are of all measured systems.
     """
     tests, baseline = resample(each.lines, counts), each.baseline
     p_values, rows = _p_values(each, tests), published_bleu(each.conditions)
@@ -89,7 +90,8 @@ def section_of(each: Group, counts: Sentences, systems: Sequence[str] = ()) -> S
             cluster,
             *paper.get(matched.get(line.name, ""), ()),
         )
-        for line, cluster in zip(lines, _clusters(lines, tests), strict=True)
+        for line, cluster in zip(each.lines, _clusters(each.lines, tests), strict=True)
+        if line in lines
     ]
     standings += [
         Standing(f"{system} (not measured)", published=value, published_gain=gain)
@@ -115,15 +117,16 @@ def _p_values(each: Group, tests: Resampled) -> dict[str, str]:
 def _clusters(lines: Sequence[Line], tests: Resampled) -> list[int | None]:
     """The cluster of each system, best first, as at WMT; None for a single system.
 
-    A cluster begins where each system above is better than each system below with p ≤ LEVEL, so
-    systems of one cluster may differ significantly.
+    A cluster begins where each system above is better than each system below with p ≤ LEVEL, Holm-
+    corrected for all pairs, so systems of one cluster may differ significantly.
     """
     if len(lines) < 2:
         return [None] * len(lines)
-    p = {(a, b): tests.p(a, b) for n, a in enumerate(lines) for b in lines[n + 1 :]}
+    pairs = list(combinations(range(len(lines)), 2))
+    corrected = holm([tests.p(lines[a], lines[b]) for a, b in pairs])
     cluster, clusters = 1, list[int | None]()
     for place in range(len(lines)):
-        across = [p[a, b] for a in lines[:place] for b in lines[place:]]
+        across = [p for (a, b), p in zip(pairs, corrected, strict=True) if a < place <= b]
         cluster += place > 0 and max(across) <= LEVEL
         clusters.append(cluster)
     return clusters

@@ -68,12 +68,12 @@ def test_with_one_seed_it_is_the_usual_bootstrap_over_sentences() -> None:
     """The same sentences for every system."""
     hypotheses, references = corpus(0.7, seed=3)
     own = counter(references)(hypotheses)
-    (samples,) = resampled([[own]], [1])
+    (samples,), _, _ = resampled([[own]], [1])
     expected = BLEU().corpus_score(hypotheses, [references], n_bootstrap=2000)
     assert samples.shape == (RESAMPLES,)
     assert samples.mean() == pytest.approx(expected._mean, abs=0.3)
     assert half_width(samples) == pytest.approx(expected._ci, rel=0.08)
-    first, second = resampled([[own], [own, own]], [1, 2])
+    (first, second), _, _ = resampled([[own], [own, own]], [1, 2])
     assert np.allclose(first, second)
 
 
@@ -84,10 +84,11 @@ def test_the_chance_of_seeds_is_pooled_and_that_of_each_system_its_own() -> None
     seeds = [counter(references)([each] * 4) for each in ("x", half, line)]
     b = BLEU().corpus_score([half] * 4, [references]).score
     systems, streams = [seeds] * 4 + [seeds[1:2]], [5, 5, 6, 7, 8]
-    first, again, other, _, single = resampled(systems, streams)
+    (first, again, other, _, single), means, v = resampled(systems, streams)
     # Of d degrees of freedom, d / chi-square is d / (d - 2) on average; equal streams are the same
     # trainings.
     between = np.var([0, b, 100], ddof=1) * 6 / 4
+    assert (v, means[0].std()) == pytest.approx((between * 4 / 6, 0), abs=1e-9)
     assert first.mean() == pytest.approx((b + 100) / 3, abs=1)
     assert first.var() == pytest.approx(between / 3, rel=0.1)
     assert single.mean() == pytest.approx(b, abs=2)
@@ -101,10 +102,11 @@ def test_what_sentences_explain_is_not_counted_again() -> None:
     explained 2. 2 / chi-square(1) - 2 is above 0 where chi-square is below 1: 68.3 %.
     """
     turns = np.where(np.arange(RESAMPLES) % 2, 1.0, -1.0)
-    drawn = between_seeds([np.array([30.0, 32.0])], [np.array([turns, -turns])])
+    drawn, estimate = between_seeds([np.array([30.0, 32.0])], [np.array([turns, -turns])])
+    assert estimate == 0
     assert (drawn > 0).mean() == pytest.approx(0.683, abs=0.015)
     assert drawn.min() == 0
-    alone = between_seeds([np.array([30.0])], [turns[None]])
+    alone, _ = between_seeds([np.array([30.0])], [turns[None]])
     assert np.array_equal(alone, np.zeros(RESAMPLES))
 
 
@@ -117,7 +119,7 @@ def test_equal_systems_differ_as_often_as_p_says(pair: tuple[int, int]) -> None:
         whole = [draw.normal(0, 0.6, size=n) for n in (*pair, 2, 2, 2, 1)]
         # Sentences explain nothing, so one resample stands for all.
         scores = [seeds[:, None] for seeds in whole]
-        v = between_seeds(whole, scores) * sum(1 / n for n in pair)
+        v = between_seeds(whole, scores)[0] * sum(1 / n for n in pair)
         differences = np.sqrt(v) * draw.standard_normal(RESAMPLES)
         alarms += p_value(differences, whole[0].mean() - whole[1].mean()) <= 0.05
     assert alarms / 600 == pytest.approx(0.05, abs=0.027)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from statistics import stdev
 from typing import Any
@@ -19,6 +20,7 @@ from diet_mt.report.claims import (
     Evidence,
     evidence,
     read_claims,
+    required,
     summary,
 )
 from diet_mt.report.sections import DETECTABLE, read_sections
@@ -35,10 +37,13 @@ from .toy import SENTENCES, write_toy
         (1.0, 0.9, {}, CONFIRMED),
         (-1.0, 0.9, {}, CONTRADICTED),
         (1.0, 1.0, {}, UNDECIDED),
-        (-0.3, 0.9, {"paper": 0.5}, UNDECIDED),
-        (-1.0, 0.9, {"paper": -0.6}, CONFIRMED),
-        (1.0, 0.9, {"paper": -0.6}, CONTRADICTED),
-        (1.0, 0.9, {"paper": 0.0}, CONFIRMED),
+        (-0.3, 0.9, {}, UNDECIDED),
+        (-1.0, 0.9, {"sign": -0.6}, CONFIRMED),
+        (1.0, 0.9, {"sign": -0.6}, CONTRADICTED),
+        (1.0, 0.9, {"paper": -0.2}, CONFIRMED),
+        (1.0, 0.9, {"p": 0.05}, CONFIRMED),
+        (1.0, 0.9, {"p": 0.06}, UNDECIDED),
+        (-1.0, 0.9, {"p": 0.01}, CONTRADICTED),
         (1.0, 0.9, {"known": False}, UNDECIDED),
         (1.0, None, {}, UNDECIDED),
         (None, None, {}, UNDECIDED),
@@ -46,9 +51,10 @@ from .toy import SENTENCES, write_toy
         (32, 0.0, {}, CONFIRMED),
         (0, 0.0, {}, UNDECIDED),
         (-1, 0.0, {}, CONTRADICTED),
-        # Equal within 5.
+        # At most 5.
         (2.0, 3.0, {"margin": 5.0}, CONFIRMED),
-        (-2.0, 3.1, {"margin": 5.0}, UNDECIDED),
+        (2.0, 3.1, {"margin": 5.0}, UNDECIDED),
+        (-8.0, 1.0, {"margin": 5.0}, CONFIRMED),
         (9.0, 3.0, {"margin": 5.0}, CONTRADICTED),
     ],
 )
@@ -68,18 +74,26 @@ def test_a_detectable_difference_is_significant_in_80_percent() -> None:
     ("value", "half", "others", "takes"),
     [
         # (1.4294 / 0.5)^2 = 8.17 times as much.
-        (0.0, 1.0, {}, "25 seeds, 8,334 sentences"),
-        (0.0, 1.0, {"paper": -0.25}, "99 seeds, 33,000 sentences"),
+        (0.0, 1.0, {}, "25 rounds, 8,334 texts"),
+        (0.0, 1.0, {"paper": -0.25}, "99 rounds, 33,000 texts"),
         (0.0, 1.0, {"paper": 1.43}, "a difference as large as the paper's would show"),
         (0.0, 1.0, {"known": False, "needs": "a second seed"}, "a second seed"),
         (2.0, 1.0, {}, ""),
         # The detectable difference must shrink to 1.
-        (4.0, 2.0, {"margin": 5.0}, "25 seeds, 8,334 sentences"),
+        (4.0, 2.0, {"margin": 5.0}, "25 rounds, 8,334 texts"),
     ],
 )
 def test_what_would_decide(value: float, half: float, others: dict[str, Any], takes: str) -> None:
-    sizes = {"seeds": 3, "sentences": 1000}
+    sizes = {"rounds": 3, "texts": 1000}
     assert Evidence("", value=value, half=half, sizes=sizes, **others).takes == takes
+
+
+def test_seeds_and_sentences_that_would_decide() -> None:
+    """Student's quantiles of 4 and 6 degrees of freedom: 2.776 + 0.941 and 2.447 + 0.906."""
+    assert required(3.04, 0.0, 1.0) == (3, 1)  # above 3.717 * sqrt(2 / 3) = 3.035
+    assert required(3.03, 0.0, 1.0) == (4, 1)
+    # The variance of the sentences may be (gap / 2.8016)^2 / 2; 3.717^2 / 2 is below gap^2.
+    assert required(2.8016, 1.0, 0.0) == (3, pytest.approx(2, rel=1e-4))
 
 
 def claim(**parts: Any) -> dict[str, Any]:
@@ -96,13 +110,19 @@ def test_bleu_is_that_of_compare(tmp_path: Path) -> None:
     first, second, third = evidence(tmp_path, claim(bleu=pairs))
     (section,), _, _ = read_sections([file])
     lines = {line.system: line for line in section.group.lines}
+    two = lines["none"], lines["shaw"]
     value, half, _ = section.tests.difference(lines["diet_rel"], lines["sinusoidal"])
     assert (first.value, first.half, first.paper) == (value, half, 0.47)
     assert (first.data, first.seeds, first.verdict) == ("toy, en-de", "2 and 2", CONFIRMED)
-    assert first.sizes == {"seeds": 2, "sentences": SENTENCES, "core hours": 8}
     assert (second.paper, second.verdict) == (None, CONTRADICTED)
     assert (third.paper, third.seeds) == (1.1, "1 and 2")
-    assert third.sizes["seeds"] == pytest.approx(4 / 3)
+    twice = claim(bleu=pairs)
+    twice["data"]["again"] = twice["data"]["toy"]
+    twice["claims"][0]["data"].append("again")
+    assert [each.p for each in evidence(tmp_path, twice)[:2]] == [2 * (first.p or 0)] * 2
+    seeds, more = required(0.5, section.tests.over_sentences(*two), section.tests.between)
+    size = f"{math.ceil(more * SENTENCES):,} sentences, {4 * seeds:,} core hours"
+    assert replace(second, value=0.0, p=1.0).takes == f"{seeds:,} seeds, {size}"
     content = claim(bleu=pairs, needs="more")
     content["data"]["toy"]["test_sets"] = ["another", "toy test"]
     assert evidence(tmp_path, content)[0].data == "toy (toy test), en-de"
@@ -213,4 +233,5 @@ def test_figure_1_has_a_bar_for_each_number() -> None:
 
 def test_the_table_of_our_claims_is_made_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    assert called("claims", "--readme", "results/README.md", "--check") == 0
+    assert called("claims", "--readme", "results/claims.md", "--check") == 0
+    assert called("claims", "--brief", "--readme", "results/README.md", "--check") == 0

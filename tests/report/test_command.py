@@ -66,7 +66,7 @@ def command_in(page: Path) -> list[str]:
 
 
 PARTS = ("int8", "joined", "long", "search", "short")
-PAGES = ["README.md", "results/README.md", "results/translation.md"]
+PAGES = ["README.md", "results/translation.md"]
 PAGES += [f"results/{part}/README.md" for part in PARTS]
 
 

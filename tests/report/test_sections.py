@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import pytest
@@ -70,18 +69,19 @@ def test_p_values_are_corrected_for_all_measured_systems() -> None:
         ("ab ac ad bd", "abcd", [1, 2, 2, 2]),  # b and d differ, but c is like either
         ("ad bd cd ac", "abcd", [1, 1, 1, 2]),
         ("ab", "abc", [1, 1, 1]),  # c differs from none
-        ("ab", "ab", [1, 2]),  # so without it there is a boundary
-        ("ab", "a", [None]),
+        ("ab", "ab", [1, 1]),  # also where it is not displayed
+        ("ab ac ad bd cd", "acd", [1, 2, 3]),
     ],
 )
 def test_clusters_begin_where_all_above_are_better_than_all_below(
     separate: str, systems: str, expected: list[int]
 ) -> None:
     rows = [row for n, name in enumerate("abcd") for row in seeds_of(name, {1: 40.0 - n})]
-    shown = section(
-        rows, lambda one, other: 0.05 if one + other in separate.split() else 0.06, list(systems)
-    )
-    assert list(of_systems(shown, "cluster").values()) == expected
+    for p, clusters in ((0.05 / 6.1, expected), (0.05 / 5.9, [1] * len(systems))):  # of six pairs
+        shown = section(
+            rows, lambda *pair, p=p: p if "".join(pair) in separate.split() else 1, list(systems)
+        )
+        assert list(of_systems(shown, "cluster").values()) == clusters
 
 
 # Chen et al. 2021, table 4: sinusoidal (Vaswani et al.), Shaw et al., DIET-REL.
@@ -190,7 +190,7 @@ def test_from_files_to_p_values(tmp_path: Path) -> None:
     assert p_values.pop("sinusoidal") is None
     assert all(float(str(p).removeprefix("≤ ")) < 0.05 for p in p_values.values())
     (some,), _, _ = read_sections([file], ["diet_rel"])
-    assert dataclasses.replace(whole.standings[0], cluster=None) == some.standings[0]
+    assert whole.standings[0] == some.standings[0]
     for name in ("rotary", "t5"):
         (row,) = seeds_of(name, {1: 30.0}, test_set="another", corpus="more")
         put(tmp_path, row, ["a b"] * SENTENCES, references)
