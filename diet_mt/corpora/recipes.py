@@ -201,7 +201,7 @@ def _copied(sides: tuple[Path, Path], to: Path) -> Iterator[Pair]:
         for source, target in paired(*sides, raw_lines):
             source_file.write(source)
             target_file.write(target)
-            yield source.removesuffix(b"\n"), target.removesuffix(b"\n")
+            yield source.rstrip(b"\r\n"), target.rstrip(b"\r\n")
 
 
 def demo(out: Path, text: TextSettings, sizes: dict[str, int]) -> Preparation:

@@ -75,7 +75,9 @@ def _tokenize_all(lines: list[str], lang: str) -> list[str]:
 def _nonempty(lines: Iterable[str], source: Path) -> Iterator[str]:
     for number, line in enumerate(lines, start=1):
         if not line:
-            raise UserError(f"{source}, line {number}: nothing left after tokenization; remove it")
+            raise UserError(
+                f"{source}, line {number}: empty, at least after tokenization; remove it"
+            )
         yield line
 
 
@@ -165,4 +167,4 @@ def split_file(kind: str, model: Path, source: Path, out: Path, workers: int) ->
     """Splits the lines of a file into subwords."""
     split = partial(_SPLIT[kind], model=model)
     lines = chain.from_iterable(in_order(split, read_lines(source), workers))
-    write_lines(out, ticking(lines, out.name))
+    write_lines(out, ticking(_nonempty(lines, source), out.name))

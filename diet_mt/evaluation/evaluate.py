@@ -114,8 +114,8 @@ def _test_set(request: EvaluateRequest, data: Path, pair: Pair, folder: Path) ->
     if request.test_set:
         test = of_sacrebleu(data, pair, request.test_set, folder)
     elif request.source and request.reference:
-        name = request.test_set_name
-        test = of_text(data, pair, request.source, request.reference, folder, name)
+        sides = request.source, request.reference
+        test = of_text(data, pair, *sides, folder, request.test_set_name)
     else:
         test = of_data(data, pair, request.subset)
     return replace(test, name=request.test_set_name or test.name)

@@ -251,7 +251,7 @@ def refuse_another(
         sides = (_identity(row, with_model=not same_checkpoint) for row in (vars(old), new))
         if old.key == key and (what := difference(*sides)):
             which = f"{new['system']}, seed {new['seed']}"
-            hint = "give this one another name (--system, or --test-set-name for another text)"
+            hint = "give this one another name: --system or, with --source, --test-set-name"
             raise UserError(f"{path}: {which}: another training or test set ({what}); {hint}")
 
 

@@ -82,7 +82,9 @@ class EvaluateRequest:
     test_set: str = option("test set of SacreBLEU: wmt18, ...", "", metavar="NAME")
     results: Folder = option("folder of results", Path("results"))
     system: str = option("name in the row (default: the encoding)", "", metavar="NAME")
-    test_set_name: str = option("name of the test set in the row", "", metavar="TEXT")
+    test_set_name: str = option(
+        "name of the test set, in the row and, with --source, in its key", "", metavar="TEXT"
+    )
     dry_run: bool = option("only print the command", False)
 
     def __post_init__(self) -> None:

@@ -123,9 +123,9 @@ def bleu(sums: Floats) -> Floats:
 
 def resampled(
     systems: Sequence[Sequence[Floats]], streams: Sequence[int]
-) -> tuple[Floats, Floats, float]:
+) -> tuple[Floats, Floats, tuple[float, float]]:
     """Mean BLEU over the seeds of each system, resample by resample (systems, RESAMPLES), over
-    sentences and seeds; the same over sentences alone; and the variance v between seeds.
+    sentences and seeds; the same over sentences alone; and the variances of ``between_seeds``.
 
     ``systems``: statistics of each seed of each system, all of the same N sentences; ``streams``:
     seed of the random draws of each system, so that they do not depend on other systems; equal for
@@ -145,30 +145,30 @@ def resampled(
     scores = np.split(np.concatenate(blocks).T, ends)  # of each system (n, RESAMPLES)
     whole = [np.array([bleu(each.sum(axis=0)) for each in seeds]) for seeds in systems]
     trained = [streams.index(each) for each in dict.fromkeys(streams)]
-    drawn, estimate = between_seeds([whole[n] for n in trained], [scores[n] for n in trained])
-    spread, means = np.sqrt(drawn), np.array([own.mean(axis=0) for own in scores])
+    v, *parts = between_seeds([whole[n] for n in trained], [scores[n] for n in trained])
+    spread, means = np.sqrt(v), np.array([own.mean(axis=0) for own in scores])
     draws = [np.random.default_rng([SEED, stream]) for stream in streams]
     deviates = [
         spread / np.sqrt(len(own)) * draw.standard_normal(RESAMPLES)
         for own, draw in zip(scores, draws, strict=True)
     ]
-    return means + np.array(deviates), means, estimate
+    return means + np.array(deviates), means, (parts[0], parts[1])
 
 
-def between_seeds(whole: Sequence[Floats], scores: Sequence[Floats]) -> tuple[Floats, float]:
-    """The variance of BLEU between the seeds of a system, beyond what the choice of the sentences
-    explains: draws (RESAMPLES,) and the estimate.
+def between_seeds(whole: Sequence[Floats], scores: Sequence[Floats]) -> tuple[Floats, float, float]:
+    """Draws (RESAMPLES,) of the variance of BLEU between the seeds of a system, beyond what the
+    choice of the sentences explains; estimates of the whole variance, and of what is explained.
 
     ``whole``: of each system the BLEU (n,) of its seeds; ``scores``: the same resampled, (n, R).
     """
     freedom = sum(len(seeds) - 1 for seeds in whole)
     if freedom == 0:
-        return np.zeros(RESAMPLES), 0.0
+        return np.zeros(RESAMPLES), 0.0, 0.0
     squares = sum(float(((seeds - seeds.mean()) ** 2).sum()) for seeds in whole)
     explained = sum(float((own - own.mean(axis=0)).var(axis=1).sum()) for own in scores)
     drawn = np.random.default_rng(SEED).chisquare(freedom, size=RESAMPLES)
     draws = np.maximum(squares / drawn - explained / freedom, 0)
-    return draws, max(squares - explained, 0) / freedom
+    return draws, squares / freedom, explained / freedom
 
 
 def half_width(samples: Floats) -> float:

@@ -36,7 +36,7 @@ class Resampled:
     samples: Floats  # (lines, resamples)
     sentences: int
     means: Floats  # as samples, over sentences alone
-    between: float  # variance between seeds
+    between: tuple[float, float]  # variance between seeds, and the part that sentences explain
 
     def half_width(self, line: Line) -> float:
         """Half of the 95 % interval of BLEU."""
@@ -48,10 +48,10 @@ class Resampled:
         return value, half_width(samples), self.p(first, second)
 
     def over_sentences(self, first: Line, second: Line) -> float:
-        """The variance of a difference over sentences alone."""
-        return float(
-            (self.means[self.lines.index(first)] - self.means[self.lines.index(second)]).var()
-        )
+        """The variance of a difference over sentences that more seeds would not reduce."""
+        one, other = self.lines.index(first), self.lines.index(second)
+        of_seeds = self.between[1] * sum(1 / len(each.results) for each in (first, second))
+        return max(float((self.means[one] - self.means[other]).var()) - of_seeds, 0)
 
     def p(self, first: Line, second: Line) -> float:
         """The p-value of a difference."""

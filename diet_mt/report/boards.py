@@ -54,7 +54,8 @@ STANDING: list[Column[Standing]] = [
         "cluster",
         attrgetter("cluster"),
         "a new one begins where every system above is better than every system below with p ≤ "
-        f"{LEVEL}, Holm-corrected for all pairs of systems, displayed or not.",
+        f"{LEVEL}, Holm-corrected for all pairs of systems, displayed or not; systems of one "
+        "cluster may differ.",
     ),
     Column(
         "length",

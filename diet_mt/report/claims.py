@@ -4,7 +4,7 @@ A difference decides a claim if its 95 % interval excludes 0 or, with p-values, 
 after Holm's correction for the data sets that it is tested on. The interval of a normal estimate
 with standard deviation s is ± 1.96 s, so it excludes 0 with a probability of 80 % if the true
 difference is (1.96 + 0.84) s = 2.80 s, 1.43 times half of the interval. With n seeds of each
-system, s^2 is u + 2 v / n, u of the sentences and v between seeds, and both factors are Student's.
+system, s^2 is u + 2 v / n, u of the sentences, v between seeds, and both factors are Student's.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from .tasks import GLUE_COLUMNS, XTREME_COLUMNS, Cell, Entrant, entrants, langua
 
 CONFIRMED, CONTRADICTED, UNDECIDED = "confirmed", "contradicted", "not decidable here"
 TARGET = 0.5  # BLEU, if the paper has no such difference
+MANY = 100  # seeds
 # Half of the 95 % interval of a median, over the interquartile range; for n values, over sqrt(n).
 _MEDIAN = quantile(0.975) * math.sqrt(math.pi / 2) / (2 * quantile(0.75))
 # Systems of figure 1: positions at the input, in translation and in encoders; and others.
@@ -97,7 +98,8 @@ class Evidence:
     def brief(self) -> str:
         """Data and our difference, or what would give one."""
         ours = self.text(self.value, half=self.half or None)
-        return f"{self.data}: {ours}" if ours else f"not run: {self.needs}"
+        one = "" if self.known else " (one training)"
+        return f"{self.data}: {ours}{one}" if ours else f"not run: {self.needs}"
 
     def text(self, value: float | None, form: str = "", half: float | None = None) -> str | None:
         """A value with its unit, or None."""
@@ -154,12 +156,13 @@ def _bleu(
             paper = None if first is None or second is None else round(first - second, 2)
             needs, gap = "a second seed", abs(paper or TARGET)
             if section.has_seeds:
-                u, v = section.tests.over_sentences(lines[one], lines[other]), section.tests.between
-                seeds, more = required(gap, u, v)
+                u = section.tests.over_sentences(lines[one], lines[other])
+                seeds, more = required(gap, u, section.tests.between[0])
                 hours = f"{math.ceil(2 * seeds * data['hours']):,} {data.get('on', 'core')} hours"
                 sentences = f"{math.ceil(more * conditions.sentences):,} sentences"
                 shows = DETECTABLE * half <= gap  # such a difference, with the data at hand
-                needs = "" if shows else f"{seeds:,} seeds, {sentences}, {hours}"
+                enough = f"{seeds} seeds, {sentences}, {hours}" if seeds else f"over {MANY} seeds"
+                needs = "" if shows else enough
             yield Evidence(
                 claim["claim"],
                 (one, other),
@@ -176,16 +179,17 @@ def _bleu(
 
 
 def required(gap: float, over_sentences: float, between: float) -> tuple[int, float]:
-    """Seeds of each of two systems, and a multiple of the sentences, with which a difference
-    ``gap`` is detectable; ``over_sentences``, ``between``: variances u and v. There are more
-    sentences only if their variance alone is too large; then it is half of the allowed one.
+    """Seeds of each of two systems, 0 for more than MANY, and a multiple of the sentences, with
+    which a difference ``gap`` is detectable; ``over_sentences``, ``between``: variances u and v.
+
+    There are more sentences only if 0.9 of the allowed variance is theirs; then it is half of it.
     """
     allowed = (gap / (quantile(0.975) + quantile(0.8))) ** 2
-    more = 1.0 if over_sentences <= allowed / 2 else 2 * over_sentences / allowed
-    seeds = np.arange(2, 100_000)
+    more = 1.0 if over_sentences <= 0.9 * allowed else 2 * over_sentences / allowed
+    seeds = np.arange(2, MANY + 1)
     factor = student.ppf(0.975, 2 * seeds - 2) + student.ppf(0.8, 2 * seeds - 2)
-    enough = factor**2 * (over_sentences / more + 2 * between / seeds) <= gap**2
-    return int(seeds[enough][0]), more
+    enough = seeds[factor**2 * (over_sentences / more + 2 * between / seeds) <= gap**2]
+    return int(enough[0]) if len(enough) else 0, more
 
 
 def _tasks(claim: Content, rows: Sequence[TaskResult]) -> Iterator[Evidence]:
@@ -309,24 +313,24 @@ COLUMNS: list[Column[Evidence]] = [
     Column(
         "detectable",
         lambda e: e.text(e.detectable, e.form[1:]),
-        "smallest true difference that is significant with a probability of 80 %, "
-        f"{DETECTABLE:.2f} times half of the interval.",
+        "smallest true difference that is significant (uncorrected) with a probability of 80 %, "
+        f"about {DETECTABLE:.2f} times half of the interval.",
     ),
     Column("seeds", lambda e: e.seeds),
+    Column("p", lambda e: e.p, "Holm-corrected for the data sets of a difference.", ".4f"),
     Column(
         "verdict",
         lambda e: e.verdict,
         "confirmed: significant on the side of the claim, however small the paper's difference is "
-        f"(BLEU: p ≤ {LEVEL}, Holm-corrected for the data sets of a difference; otherwise the "
-        "interval excludes 0), or at most 5 % more time; contradicted: on the other side; not "
-        "decidable with one seed of every system.",
+        f"(BLEU: p ≤ {LEVEL}; otherwise the interval excludes 0), or at most 5 % more time; "
+        "contradicted: on the other side; not decidable with one seed of every system.",
         number=False,
     ),
     Column(
         "to decide it",
         lambda e: e.takes,
-        f"data with which the paper's difference, or {TARGET} where it has none, is detectable: "
-        "seeds of each system, sentences, and hours of all trainings.",
+        f"an estimate: data with which the paper's difference, or {TARGET} where it has none, is "
+        "detectable: seeds of each system, sentences, and hours of all trainings.",
         number=False,
     ),
 ]

@@ -20,7 +20,7 @@ from ..system.options import need_known
 from .published import bleu_of, published_bleu
 from .style import family_of
 
-LEVEL = 0.05  # significance level of clusters
+LEVEL = 0.05  # of significance
 quantile = NormalDist().inv_cdf
 DETECTABLE = 1 + quantile(0.8) / quantile(0.975)  # times half of a 95 % interval, at 80 % power
 
@@ -115,10 +115,11 @@ def _p_values(each: Group, tests: Resampled) -> dict[str, str]:
 
 
 def _clusters(lines: Sequence[Line], tests: Resampled) -> list[int | None]:
-    """The cluster of each system, best first, as at WMT; None for a single system.
+    """The cluster of each system, best first; None for a single system.
 
     A cluster begins where each system above is better than each system below with p ≤ LEVEL, Holm-
-    corrected for all pairs, so systems of one cluster may differ significantly.
+    corrected for all pairs, so systems of one cluster may differ significantly. More than 32
+    systems are one cluster: the smallest p-value, times the number of pairs, is above LEVEL.
     """
     if len(lines) < 2:
         return [None] * len(lines)

@@ -36,6 +36,9 @@ def test_without_a_command_it_prints_the_help(
     assert called(*words, "--help") == 0
     listing = capsys.readouterr().out
     assert listing.startswith("usage: diet-mt")
+    for name, (_, summary) in COMMANDS.items():
+        is_listed = f"  {name} " in listing and summary in listing
+        assert is_listed == (not group or name.split(" ")[0] == group)
     assert called(*words) == 2
     assert capsys.readouterr() == ("", listing)
 

@@ -84,11 +84,11 @@ def test_the_chance_of_seeds_is_pooled_and_that_of_each_system_its_own() -> None
     seeds = [counter(references)([each] * 4) for each in ("x", half, line)]
     b = BLEU().corpus_score([half] * 4, [references]).score
     systems, streams = [seeds] * 4 + [seeds[1:2]], [5, 5, 6, 7, 8]
-    (first, again, other, _, single), means, v = resampled(systems, streams)
+    (first, again, other, _, single), means, parts = resampled(systems, streams)
     # Of d degrees of freedom, d / chi-square is d / (d - 2) on average; equal streams are the same
     # trainings.
     between = np.var([0, b, 100], ddof=1) * 6 / 4
-    assert (v, means[0].std()) == pytest.approx((between * 4 / 6, 0), abs=1e-9)
+    assert (*parts, means[0].std()) == pytest.approx((between * 4 / 6, 0, 0), abs=1e-9)
     assert first.mean() == pytest.approx((b + 100) / 3, abs=1)
     assert first.var() == pytest.approx(between / 3, rel=0.1)
     assert single.mean() == pytest.approx(b, abs=2)
@@ -102,11 +102,11 @@ def test_what_sentences_explain_is_not_counted_again() -> None:
     explained 2. 2 / chi-square(1) - 2 is above 0 where chi-square is below 1: 68.3 %.
     """
     turns = np.where(np.arange(RESAMPLES) % 2, 1.0, -1.0)
-    drawn, estimate = between_seeds([np.array([30.0, 32.0])], [np.array([turns, -turns])])
-    assert estimate == 0
+    drawn, *parts = between_seeds([np.array([30.0, 32.0])], [np.array([turns, -turns])])
+    assert parts == [2, pytest.approx(2)]
     assert (drawn > 0).mean() == pytest.approx(0.683, abs=0.015)
     assert drawn.min() == 0
-    alone, _ = between_seeds([np.array([30.0])], [turns[None]])
+    alone, *_ = between_seeds([np.array([30.0])], [turns[None]])
     assert np.array_equal(alone, np.zeros(RESAMPLES))
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from diet_mt.report.blocks import table
-from diet_mt.report.boards import STANDING, remarks
+from diet_mt.report.blocks import markdown, table
+from diet_mt.report.boards import STANDING, board, remarks
 from diet_mt.report.sections import Section
 
-from ..evaluation.rows import changed, seeds_of
+from ..evaluation.rows import changed, row, seeds_of
 from .toy import section
+
+WILD = "cpu <!-- results:end --> a|b <i>&"
 
 
 def full() -> Section:
@@ -71,3 +73,12 @@ def test_remarks_on_training() -> None:
     second = replace(second, training={**second.training, "max-epoch": 99})
     assert any("diet_rel_tiny" in line for line in remarks(section([first, second])))
     assert remarks(full()) == []
+
+
+def test_texts_of_rows_are_not_markup() -> None:
+    fields = dict.fromkeys(("system", "test_set", "bleu_signature"), WILD)
+    versions = {"fairseq": WILD, "torch": WILD}
+    wild = row(**fields, versions=versions, evaluation=f"fairseq-generate '{WILD}'")
+    shown = markdown(board([section([wild])]))
+    assert "<!--" not in shown
+    assert "<i>" not in shown

@@ -92,8 +92,11 @@ def test_seeds_and_sentences_that_would_decide() -> None:
     """Student's quantiles of 4 and 6 degrees of freedom: 2.776 + 0.941 and 2.447 + 0.906."""
     assert required(3.04, 0.0, 1.0) == (3, 1)  # above 3.717 * sqrt(2 / 3) = 3.035
     assert required(3.03, 0.0, 1.0) == (4, 1)
-    # The variance of the sentences may be (gap / 2.8016)^2 / 2; 3.717^2 / 2 is below gap^2.
+    # The variance of the sentences may be 0.9 (gap / 2.8016)^2, or becomes half of that without
+    # the 0.9; 3.717^2 / 2 is below gap^2.
+    assert required(2.8016, 0.89, 1e-9)[1] == 1
     assert required(2.8016, 1.0, 0.0) == (3, pytest.approx(2, rel=1e-4))
+    assert required(0.1, 0.0, 1.0)[0] == 0  # 2 * 7.85 / 0.01 seeds
 
 
 def claim(**parts: Any) -> dict[str, Any]:
@@ -120,9 +123,10 @@ def test_bleu_is_that_of_compare(tmp_path: Path) -> None:
     twice["data"]["again"] = twice["data"]["toy"]
     twice["claims"][0]["data"].append("again")
     assert [each.p for each in evidence(tmp_path, twice)[:2]] == [2 * (first.p or 0)] * 2
-    seeds, more = required(0.5, section.tests.over_sentences(*two), section.tests.between)
+    seeds, more = required(0.5, section.tests.over_sentences(*two), section.tests.between[0])
     size = f"{math.ceil(more * SENTENCES):,} sentences, {4 * seeds:,} core hours"
-    assert replace(second, value=0.0, p=1.0).takes == f"{seeds:,} seeds, {size}"
+    expected = f"{seeds:,} seeds, {size}" if seeds else "over 100 seeds"
+    assert replace(second, value=0.0, p=1.0).takes == expected
     content = claim(bleu=pairs, needs="more")
     content["data"]["toy"]["test_sets"] = ["another", "toy test"]
     assert evidence(tmp_path, content)[0].data == "toy (toy test), en-de"
