@@ -117,13 +117,13 @@ def subset_of(data: Path, pair: Pair) -> str:
 def of_text(
     data: Path, pair: Pair, source: Path, reference: Path, folder: Path, name: str = ""
 ) -> TestSet:
-    """A pair of text files, one sentence per line, binarized in ``folder``; ``name``: in the row
-    and in names of files (default: those of the files).
+    """A pair of text files, one sentence per line, binarized in ``folder``; ``name``: in names of
+    files (default: that of the source).
     """
     sources, _ = read_sides(source, reference)
     mark = hashlib.sha256("\n".join(sources).encode()).hexdigest()[:8]
     label = f"{_label(name or source.stem)}-{mark}"
-    test = TestSet(data, pair, "test", reference, label, name or reference.name)
+    test = TestSet(data, pair, "test", reference, label, reference.name)
     return _binarized(test, sources, folder)
 
 

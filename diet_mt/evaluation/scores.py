@@ -145,14 +145,14 @@ def resampled(
     scores = np.split(np.concatenate(blocks).T, ends)  # of each system (n, RESAMPLES)
     whole = [np.array([bleu(each.sum(axis=0)) for each in seeds]) for seeds in systems]
     trained = [streams.index(each) for each in dict.fromkeys(streams)]
-    v, *parts = between_seeds([whole[n] for n in trained], [scores[n] for n in trained])
+    v, total, explained = between_seeds([whole[n] for n in trained], [scores[n] for n in trained])
     spread, means = np.sqrt(v), np.array([own.mean(axis=0) for own in scores])
     draws = [np.random.default_rng([SEED, stream]) for stream in streams]
     deviates = [
         spread / np.sqrt(len(own)) * draw.standard_normal(RESAMPLES)
         for own, draw in zip(scores, draws, strict=True)
     ]
-    return means + np.array(deviates), means, (parts[0], parts[1])
+    return means + np.array(deviates), means, (total, explained)
 
 
 def between_seeds(whole: Sequence[Floats], scores: Sequence[Floats]) -> tuple[Floats, float, float]:

@@ -91,7 +91,7 @@ class Evidence:
         if (more := (DETECTABLE * self.half / gap) ** 2) <= 1:
             return "a difference as large as the paper's would show"
         first = next(iter(self.sizes.values()))
-        more = math.ceil(more * first) / first  # whole seeds, then the rest
+        more = math.ceil(more * first) / first  # a whole number of the first
         return ", ".join(f"{math.ceil(more * n):,} {unit}" for unit, n in self.sizes.items())
 
     @property
