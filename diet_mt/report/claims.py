@@ -157,12 +157,9 @@ def _bleu(
             needs, gap = "a second seed", abs(paper or TARGET)
             if section.has_seeds:
                 u = section.tests.over_sentences(lines[one], lines[other])
-                seeds, more = required(gap, u, section.tests.between[0])
-                hours = f"{math.ceil(2 * seeds * data['hours']):,} {data.get('on', 'core')} hours"
-                sentences = f"{math.ceil(more * conditions.sentences):,} sentences"
+                size = required(gap, u, section.tests.between[0])
                 shows = DETECTABLE * half <= gap  # such a difference, with the data at hand
-                enough = f"{seeds} seeds, {sentences}, {hours}" if seeds else f"over {MANY} seeds"
-                needs = "" if shows else enough
+                needs = "" if shows else _needs(*size, conditions.sentences, data)
             yield Evidence(
                 claim["claim"],
                 (one, other),
@@ -176,6 +173,12 @@ def _bleu(
                 seeds=" and ".join(str(len(lines[system].results)) for system in (one, other)),
                 needs=needs,
             )
+
+
+def _needs(seeds: int, more: float, sentences: int, data: Content) -> str:
+    hours = f"{math.ceil(2 * seeds * data['hours']):,} {data.get('on', 'core')} hours"
+    enough = f"{seeds} seeds, {math.ceil(more * sentences):,} sentences, {hours}"
+    return enough if seeds else f"over {MANY} seeds"
 
 
 def required(gap: float, over_sentences: float, between: float) -> tuple[int, float]:
