@@ -96,10 +96,10 @@ class Evidence:
 
     @property
     def brief(self) -> str:
-        """Data and our difference, or what would give one."""
+        """Data and our difference."""
         ours = self.text(self.value, half=self.half or None)
         one = "" if self.known else " (one training)"
-        return f"{self.data}: {ours}{one}" if ours else f"not run: {self.needs}"
+        return f"{self.data}: {ours}{one}" if ours else self.data
 
     def text(self, value: float | None, form: str = "", half: float | None = None) -> str | None:
         """A value with its unit, or None."""
@@ -125,7 +125,7 @@ def evidence(folder: Path, content: Content) -> list[Evidence]:
     for claim in content["claims"]:
         own = [*_corrected(_bleu(claim, content["data"], sections)), *_tasks(claim, tasks)]
         own += [*_costs(claim, folder), *_ranks(claim, folder)]
-        every += own or [Evidence(claim["claim"], needs=claim.get("needs", ""))]
+        every += own or [Evidence(claim["claim"])]
     return every
 
 
@@ -215,7 +215,7 @@ def _tasks(claim: Content, rows: Sequence[TaskResult]) -> Iterator[Evidence]:
             cells = [
                 [c for each in side if (c := score(column, each, languages))] for side in sides
             ]
-            if all(cells):
+            if all(cells) and cells[0] != cells[1]:  # not the same rows, without segments
                 values[column.title] = [_values(side, models=repeated) for side in cells]
         enough = max if repeated else min  # of the sides; models share their variance
         several = {k: v for k, v in values.items() if enough(map(len, v)) > 1}

@@ -127,12 +127,12 @@ def test_bleu_is_that_of_compare(tmp_path: Path) -> None:
     size = f"{math.ceil(more * SENTENCES):,} sentences, {4 * seeds:,} core hours"
     expected = f"{seeds:,} seeds, {size}" if seeds else "over 100 seeds"
     assert replace(second, value=0.0, p=1.0).takes == expected
-    content = claim(bleu=pairs, needs="more")
+    content = claim(bleu=pairs)
     content["data"]["toy"]["test_sets"] = ["another", "toy test"]
     assert evidence(tmp_path, content)[0].data == "toy (toy test), en-de"
     content["data"]["toy"]["test_sets"] = ["another"]
     (missing,) = evidence(tmp_path, content)
-    assert (missing.value, missing.verdict, missing.takes) == (None, UNDECIDED, "more")
+    assert (missing.value, missing.verdict, missing.brief) == (None, UNDECIDED, "no rows")
     ours = evidence(tmp_path, read_claims())  # nothing of the project's results is there
     assert {each.data for each in ours} == {"no rows"}
 
@@ -190,6 +190,17 @@ def test_tasks_of_several_pretrained_models_decide(tmp_path: Path) -> None:
     assert 0.6 * single < (each.half or 0) < 0.85 * single
     assert each.verdict == CONFIRMED
     assert each.sizes == {"pretrained models": pytest.approx(2.4)}
+
+
+def test_kinds_of_segments_differ_on_tasks_with_segments(tmp_path: Path) -> None:
+    for segments, values in (("per-head", [12, 14]), ("input", [10, 11]), ("none", [60, 70])):
+        metric = "accuracy" if segments == "none" else "matthews"
+        about = {"segments": segments, "system": "diet-rel", "main_metric": metric}
+        about["task"] = "QNLI" if segments == "none" else "CoLA"
+        for seed, value in enumerate(values, start=1):
+            put_row(tmp_path / "tasks", task_row(metrics={metric: value}, seed=seed, **about))
+    (each,) = evidence(tmp_path, claim(tasks=[["diet-rel per-head", "diet-rel input"]]))
+    assert (each.data, each.value) == ("GLUE: CoLA; 10,000 updates", 2.5)
 
 
 def test_costs_and_ranks(tmp_path: Path) -> None:
