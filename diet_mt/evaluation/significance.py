@@ -121,7 +121,7 @@ def compare_files(files: Sequence[Path], systems: Sequence[str] = ()) -> None:
         for first, second in pairs:
             difference, half, p = table.difference(first, second)
             print(
-                f"{path}\t{first.name}\tto {second.name}"
+                f"{path}\t{each.conditions.test_set}\t{first.name}\tto {second.name}"
                 f"\t{round(difference, 2) + 0.0:+.2f} ± {half:.2f} BLEU\tp {p_text(p)}"
                 f"\tseeds {len(first.results)} and {len(second.results)}",
                 flush=True,
@@ -133,7 +133,7 @@ def show_sentences(
 ) -> None:
     """Prints the sentences on which the first seeds of two systems differ most in sentence BLEU."""
     given, counts = {sha256(path): path for path in references}, read_sentences(files)
-    for path, _, pairs in _pairs(files, systems):
+    for path, each, pairs in _pairs(files, systems):
         for rows in ([line.results[0] for line in pair] for pair in pairs):
             reference = given.get(rows[0].references_sha256)
             source = reference and source_of(reference, rows[0].direction)
@@ -143,7 +143,7 @@ def show_sentences(
             own, other = (sentence_bleu(counts.statistics(row)) for row in rows)
             gaps = [a - b for a, b in zip(own, other, strict=True)]
             for n in sorted(range(len(gaps)), key=lambda n: -abs(gaps[n]))[:count]:
-                print(f"{path}\tsentence {n + 1}\t{gaps[n]:+.1f} BLEU")
+                print(f"{path}\t{each.conditions.test_set}\tsentence {n + 1}\t{gaps[n]:+.1f} BLEU")
                 for name, lines in texts.items():
                     print(f"  {name}\t{printable(lines[n])}")
 

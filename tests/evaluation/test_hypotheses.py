@@ -153,8 +153,9 @@ def test_every_pair_is_compared(place: Path, capsys: Captured) -> None:
     add("shaw", 1, ["v w x y z", "p q"])
     assert called("compare", ROWS) == 0
     lines = [line.split("\t") for line in capsys.readouterr().out.strip().split("\n")]
-    assert [line[1] for line in lines] == ["diet_rel_tiny"] * 2 + ["sinusoidal_tiny"]
-    assert [line[2] for line in lines] == ["to sinusoidal_tiny", "to shaw_tiny", "to shaw_tiny"]
+    assert {line[1] for line in lines} == {"toy test"}
+    assert [line[2] for line in lines] == ["diet_rel_tiny"] * 2 + ["sinusoidal_tiny"]
+    assert [line[3] for line in lines] == ["to sinusoidal_tiny", "to shaw_tiny", "to shaw_tiny"]
     assert [line[-1] for line in lines] == ["seeds 2 and 2", "seeds 2 and 1", "seeds 2 and 1"]
     assert called("compare", ROWS, "--systems", "sinusoidal", "diet_rel") == 0
     (line,) = capsys.readouterr().out.strip().split("\n")
@@ -226,8 +227,8 @@ def test_sentences_that_differ_most(place: Path, capsys: Captured) -> None:
     words = ("compare", ROWS, "--systems", "diet_rel", "sinusoidal", "--show", 1)
     assert called(*words, "--references", "refs.de") == 0
     _, head, *texts = capsys.readouterr().out.strip().split("\n")
-    number = int(head.split("\t")[1].removeprefix("sentence "))
-    assert float(head.split("\t")[2].removesuffix(" BLEU")) > 0
+    number = int(head.split("\t")[2].removeprefix("sentence "))
+    assert float(head.split("\t")[3].removesuffix(" BLEU")) > 0
     shown = {name.strip(): text for name, text in (line.split("\t") for line in texts)}
     assert shown["reference"] == shown["diet_rel.1"] == [SHORT, LONG][number - 1]
     assert shown["sinusoidal.1"] == HYPOTHESES["sinusoidal", 1][number - 1]
