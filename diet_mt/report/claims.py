@@ -319,7 +319,7 @@ COLUMNS: list[Column[Evidence]] = [
         "smallest true difference that is significant (uncorrected) with a probability of 80 %, "
         f"about {DETECTABLE:.2f} times half of the interval.",
     ),
-    Column("seeds", lambda e: e.seeds, "of tasks with one pretrained model, of fine-tuning."),
+    Column("seeds", lambda e: e.seeds, "of fine-tuning if tasks have one pretrained model."),
     Column("p", lambda e: e.p, "Holm-corrected for the data sets of a difference.", ".4f"),
     Column(
         "verdict",

@@ -193,10 +193,12 @@ def test_tasks_of_several_pretrained_models_decide(tmp_path: Path) -> None:
 
 
 def test_kinds_of_segments_differ_on_tasks_with_segments(tmp_path: Path) -> None:
-    for segments, values in (("per-head", [12, 14]), ("input", [10, 11]), ("none", [60, 70])):
-        metric = "accuracy" if segments == "none" else "matthews"
-        about = {"segments": segments, "system": "diet-rel", "main_metric": metric}
-        about["task"] = "QNLI" if segments == "none" else "CoLA"
+    for segments, task, metric, values in (
+        ("per-head", "CoLA", "matthews", [12, 14]),
+        ("input", "CoLA", "matthews", [10, 11]),
+        ("none", "QNLI", "accuracy", [60, 70]),
+    ):
+        about = {"system": "diet-rel", "segments": segments, "task": task, "main_metric": metric}
         for seed, value in enumerate(values, start=1):
             put_row(tmp_path / "tasks", task_row(metrics={metric: value}, seed=seed, **about))
     (each,) = evidence(tmp_path, claim(tasks=[["diet-rel per-head", "diet-rel input"]]))
